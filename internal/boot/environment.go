@@ -1,0 +1,112 @@
+// Package boot turns a function's environment into validated configuration, AWS clients, a logger and the two clocks.
+package boot
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"almanac/internal/schedule"
+)
+
+// Names of the environment variables. The infrastructure sets them, Environment reads them; both from here.
+const (
+	EnvStage          = "STAGE"
+	EnvLocal          = "LOCAL_CLOUD"       // "ministack" in the local profile, else empty
+	EnvSchedulesTable = "SCHEDULES_TABLE"   // table name
+	EnvDataBucket     = "DATA_BUCKET"       // source data files
+	EnvFilesBucket    = "FILES_BUCKET"      // produced files
+	EnvQueryQueue     = "QUERY_RUNS_QUEUE"  // URL
+	EnvReportQueue    = "REPORT_RUNS_QUEUE" // URL
+	EnvMailFrom       = "MAIL_FROM"         // verified SES identity
+	EnvMailName       = "MAIL_NAME"         // display name of the sender
+	EnvPublicURL      = "PUBLIC_URL"        // base of links, without a trailing slash
+	EnvPrivateNets    = "PRIVATE_NETWORKS"  // comma-separated CIDRs that webhooks may reach
+	EnvAllowList      = "RECIPIENT_ALLOW"   // comma-separated addresses, domains or hosts; empty: everyone
+	EnvSecretPrefix   = "SECRET_PREFIX"     // webhook secrets are <prefix><id> in Secrets Manager
+	EnvTiming         = "TIMING"            // schedule.Timing as JSON
+	EnvMetrics        = "METRICS_NAMESPACE"
+)
+
+// Config is the validated environment. Fields that a function does not use stay empty.
+type Config struct {
+	Stage           string
+	Local           string
+	SchedulesTable  string
+	DataBucket      string
+	FilesBucket     string
+	QueryQueue      string
+	ReportQueue     string
+	MailFrom        string
+	MailName        string
+	PublicURL       string
+	PrivateNetworks []netip.Prefix
+	AllowList       []string
+	SecretPrefix    string
+	Timing          schedule.Timing
+	Metrics         string
+	Endpoint        string // AWS_ENDPOINT_URL
+}
+
+// Environment reads and validates. need lists the variables that the function cannot work without; each problem is
+// named with its variable, its value and what would be right.
+func Environment(get func(string) string, need ...string) (Config, error) {
+	var problems []string
+	bad := func(name, value, want string) {
+		problems = append(problems, fmt.Sprintf("%s is %q; want %s", name, value, want))
+	}
+	for _, name := range need {
+		if strings.TrimSpace(get(name)) == "" {
+			bad(name, get(name), "a value: the stack sets it")
+		}
+	}
+	c := Config{
+		Stage: get(EnvStage), Local: get(EnvLocal), SchedulesTable: get(EnvSchedulesTable), DataBucket: get(EnvDataBucket),
+		FilesBucket: get(EnvFilesBucket), QueryQueue: get(EnvQueryQueue), ReportQueue: get(EnvReportQueue), MailFrom: get(EnvMailFrom),
+		MailName: get(EnvMailName), PublicURL: strings.TrimRight(get(EnvPublicURL), "/"), SecretPrefix: get(EnvSecretPrefix),
+		Metrics: get(EnvMetrics), Endpoint: get("AWS_ENDPOINT_URL"),
+	}
+	if c.Stage == "" {
+		bad(EnvStage, "", "the stage's name")
+	}
+	if c.PublicURL != "" && !strings.HasPrefix(c.PublicURL, "https://") && c.Local == "" {
+		bad(EnvPublicURL, c.PublicURL, "an https address outside the local profile")
+	}
+	for _, part := range list(get(EnvPrivateNets)) {
+		p, err := netip.ParsePrefix(part)
+		if err != nil {
+			bad(EnvPrivateNets, part, "networks such as 10.20.0.0/16, separated by commas")
+			continue
+		}
+		c.PrivateNetworks = append(c.PrivateNetworks, p)
+	}
+	c.AllowList = list(strings.ToLower(get(EnvAllowList)))
+	if text := get(EnvTiming); text != "" {
+		t, err := schedule.ParseTiming(text)
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+		c.Timing = t
+	} else {
+		c.Timing = schedule.DefaultTiming()
+	}
+	if c.Local != "" {
+		if err := loopback(c.Endpoint); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	if len(problems) > 0 {
+		return c, fmt.Errorf("environment: %s", strings.Join(problems, "; "))
+	}
+	return c, nil
+}
+
+func list(s string) []string {
+	var out []string
+	for _, part := range strings.Split(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}

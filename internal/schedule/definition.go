@@ -1,0 +1,210 @@
+package schedule
+
+import (
+	"time"
+
+	"almanac/internal/artifact"
+	"almanac/internal/calendar"
+	"almanac/internal/channel"
+)
+
+// Definition is one immutable version of a schedule, as a person writes it. Runs name the version that they were
+// admitted under and are delivered by it (case V4).
+type Definition struct {
+	ID         string          `json:"id"`
+	Workspace  string          `json:"workspace"`
+	Name       string          `json:"name"`
+	Owner      string          `json:"owner"` // whom recipients ask
+	Source     string          `json:"source"`
+	Query      string          `json:"query"`
+	Parameters map[string]any  `json:"parameters,omitempty"`
+	Recurrence calendar.Spec   `json:"recurrence"`
+	File       File            `json:"file"`
+	Empty      EmptyPolicy     `json:"empty,omitempty"`
+	Recipients []Recipient     `json:"recipients"`
+	Mail       Mail            `json:"mail,omitzero"`
+	Limits     DefinitionLimit `json:"limits,omitzero"`
+}
+
+// File says what the rows become and how long it is kept.
+type File struct {
+	artifact.Format
+	RetentionDays int `json:"retention_days,omitempty"` // one of Retentions; default 30
+}
+
+// Retentions are the retention times of files, in days. Each is a prefix in the bucket with a lifecycle rule of its
+// own, so that all files of a run expire together.
+var Retentions = []int{1, 7, 30, 90, 365}
+
+// EmptyPolicy says what happens when the query returns no rows.
+type EmptyPolicy string
+
+const (
+	SuppressEmpty EmptyPolicy = "suppress" // nothing is sent; the run is skipped
+	DeliverEmpty  EmptyPolicy = "deliver"  // a file with its header only (default)
+)
+
+// Recipient is one address on one channel: exactly one of Email and Webhook.
+type Recipient struct {
+	Email   string `json:"email,omitempty"`
+	Webhook string `json:"webhook,omitempty"`
+	Secret  string `json:"secret,omitempty"` // webhook: id of the signing secret
+}
+
+// Channel names the recipient's channel.
+func (r Recipient) Channel() string {
+	if r.Webhook != "" {
+		return channel.Webhook
+	}
+	return channel.Email
+}
+
+// Address is the recipient as the definition spells it.
+func (r Recipient) Address() string {
+	if r.Webhook != "" {
+		return r.Webhook
+	}
+	return r.Email
+}
+
+// Mail is what a schedule may say in its own words.
+type Mail struct {
+	Subject      string `json:"subject,omitempty"`
+	Introduction string `json:"introduction,omitempty"`
+}
+
+// DefinitionLimit narrows the source's limits.
+type DefinitionLimit struct {
+	Rows    int64  `json:"rows,omitempty"`
+	Bytes   int64  `json:"bytes,omitempty"`
+	Timeout string `json:"timeout,omitempty"` // e.g. "90s"
+}
+
+// Version is a definition with what the store knows about it.
+type Version struct {
+	Definition
+	Number    int
+	Hash      string // SHA-256 of the canonical JSON: equal definitions make no new version
+	CreatedBy string
+	CreatedAt time.Time
+}
+
+// Schedule is the hot row: what dispatch and settle change.
+type Schedule struct {
+	ID             string
+	Workspace      string
+	Name           string
+	State          State
+	Version        int
+	NextDue        time.Time // zero: never again, or not active
+	LastNominal    time.Time // nominal time of the last occurrence admitted or passed over
+	Streak         int       // failures in a row
+	LastRun        string    // occurrence key of the latest settled run
+	LastRunNominal time.Time
+	LastRunState   RunState
+	LastRunCode    string
+	LastSuccess    time.Time // nominal time of the latest success
+	OpenRun        string    // occurrence key of the latest admitted run that has not settled
+	PauseReason    string
+	PausedBy       string
+	PausedAt       time.Time
+	CreatedAt      time.Time
+}
+
+// Run is one occurrence on its way.
+type Run struct {
+	Schedule    string
+	Occurrence  string // occurrence key
+	Nominal     time.Time
+	Manual      bool
+	Version     int // of the definition
+	Workspace   string
+	State       RunState
+	Attempts    int
+	MaxAttempts int
+	Yields      int
+	Offers      int
+	DeadLetters int
+	LeaseOwner  string    // empty: no lease
+	LeaseEnd    time.Time // wall time
+	BegunWith   int       // outcomes recorded when the present attempt began
+	WakeAt      time.Time // wall time at which the sweep looks
+	File        *RecordedFile
+	FileExpires time.Time // wall time
+	QueryNumber int
+	QueryID     string
+	QueryEnded  bool
+	ErrorCode   string
+	ErrorText   string
+	StopBy      string
+	StopWhy     string
+	RequestedBy string // manual runs
+	RequestHash string
+	CreatedAt   time.Time // wall time
+	SettledAt   time.Time // wall time
+	SettledBy   string    // lease token
+	Submitted   int
+	SkippedN    int
+	History     string
+	Timeline    []string
+}
+
+// RecordedFile is the one file of a run. Key holds the run and the writer's lease token, so that no later writer can
+// overwrite it.
+type RecordedFile struct {
+	Key      string    `json:"key"`
+	Name     string    `json:"name"`
+	Rows     int64     `json:"rows"`
+	Bytes    int64     `json:"bytes"`
+	SHA256   string    `json:"sha256"`
+	DataAsOf time.Time `json:"as_of"`
+}
+
+// Submission is one delivery request and what became of it.
+type Submission struct {
+	Run           string
+	Channel       string
+	RecipientHash string
+	Recipient     string // the address, never logged
+	State         SubmissionState
+	Owner         string    // token of the worker that sends
+	OwnerUntil    time.Time // wall time at which the owner's lease ends
+	NotAccepted   bool
+	Tries         int
+	Frozen        channel.Frozen
+	Token         string // secret of the download and unsubscribe links
+	ProviderID    string
+	Reason        string
+	Detail        string
+	RevokedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+// Skip is one contiguous range of occurrences that did not run.
+type Skip struct {
+	Schedule    string
+	First, Last time.Time
+	Count       int
+	Reason      string
+}
+
+// Control is the red button of a stage.
+type Control struct {
+	DispatchOff bool
+	SendOff     bool
+}
+
+// Workspace is a tenant: its zone is the default of its schedules.
+type Workspace struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Zone string `json:"zone"`
+}
+
+// SourceConfig says where a named source is.
+type SourceConfig struct {
+	Name       string   `json:"name"`
+	Engine     string   `json:"engine"`     // "sqlite"
+	Object     string   `json:"object"`     // sqlite: key in the data bucket
+	Workspaces []string `json:"workspaces"` // who may use it; "*" for all
+}

@@ -1,0 +1,106 @@
+package schedule
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Duration is a time.Duration that JSON spells as text, e.g. "30s".
+type Duration time.Duration
+
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("duration %s: want text such as \"30s\"", b)
+	}
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		return fmt.Errorf("duration %q: want text such as \"30s\"", s)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// Std is the duration as the standard library knows it.
+func (d Duration) Std() time.Duration { return time.Duration(d) }
+
+// Timing holds every wait and bound of scheduled delivery. The infrastructure's typed profile writes it into the
+// functions' environment, so that tests on a deployed stack can shorten it.
+type Timing struct {
+	MaxAttempts   int      `json:"max_attempts"`   // attempts of a run, yields not counted
+	MaxYields     int      `json:"max_yields"`     // lifecycles A, "yield"
+	LeaseMargin   Duration `json:"lease_margin"`   // a lease ends this long after the invocation's deadline
+	BackoffBase   Duration `json:"backoff_base"`   // visibility after a passing failure: base × 2^(attempt − yields)
+	BackoffMax    Duration `json:"backoff_max"`    // and at most this, also for a receiver's Retry-After
+	SweepQueued   Duration `json:"sweep_queued"`   // a queued run is offered again this long after admission, × 2^offers
+	SweepMax      Duration `json:"sweep_max"`      // at most this
+	SweepReleased Duration `json:"sweep_released"` // a released run is looked at this long after it is visible again
+	Backlog       int      `json:"backlog"`        // above this many visible messages no queued run is offered again
+	Reserve       Duration `json:"reserve"`        // no recipient is begun with less time left than this
+	SendTimeout   Duration `json:"send_timeout"`   // one try of one request
+	Missed        Duration `json:"missed"`         // an occurrence is missed when seen this long past its nominal time
+	LinkLife      Duration `json:"link_life"`      // a download link lives this long, at most the file's retention; 0: the file's retention
+	RunRetention  Duration `json:"run_retention"`  // runs, submissions and skip records expire after this
+	NeverStarted  int      `json:"never_started"`  // DLQ visits without a begin or resume between, until a run fails
+	TickReserve   Duration `json:"tick_reserve"`   // dispatch takes nothing new with less time left than this
+	PageSize      int      `json:"page_size"`      // schedules read from the due index at once
+	Parallel      int      `json:"parallel"`       // admissions at once
+	DownloadLife  Duration `json:"download_life"`  // life of the signed address behind one click on a link
+}
+
+// DefaultTiming are the figures of lifecycles A.
+func DefaultTiming() Timing {
+	return Timing{
+		MaxAttempts: 5, MaxYields: 200,
+		LeaseMargin: Duration(time.Minute),
+		BackoffBase: Duration(30 * time.Second), BackoffMax: Duration(15 * time.Minute),
+		SweepQueued: Duration(5 * time.Minute), SweepMax: Duration(time.Hour), SweepReleased: Duration(5 * time.Minute),
+		Backlog: 1000, Reserve: Duration(20 * time.Second), SendTimeout: Duration(10 * time.Second),
+		Missed: Duration(10 * time.Minute), RunRetention: Duration(400 * 24 * time.Hour),
+		NeverStarted: 3, TickReserve: Duration(5 * time.Second), PageSize: 100, Parallel: 16,
+		DownloadLife: Duration(time.Minute),
+	}
+}
+
+// ParseTiming reads what the profile wrote, strictly: each field present and sensible.
+func ParseTiming(text string) (Timing, error) {
+	var t Timing
+	if err := strictJSON([]byte(text), &t); err != nil {
+		return t, fmt.Errorf("TIMING: %w", err)
+	}
+	return t, t.Validate()
+}
+
+// Validate names the first figure that cannot be.
+func (t Timing) Validate() error {
+	positive := []struct {
+		name string
+		v    int64
+	}{
+		{"max_attempts", int64(t.MaxAttempts)}, {"max_yields", int64(t.MaxYields)}, {"lease_margin", int64(t.LeaseMargin)},
+		{"backoff_base", int64(t.BackoffBase)}, {"backoff_max", int64(t.BackoffMax)}, {"sweep_queued", int64(t.SweepQueued)},
+		{"sweep_max", int64(t.SweepMax)}, {"sweep_released", int64(t.SweepReleased)}, {"backlog", int64(t.Backlog)},
+		{"reserve", int64(t.Reserve)}, {"send_timeout", int64(t.SendTimeout)}, {"missed", int64(t.Missed)},
+		{"run_retention", int64(t.RunRetention)}, {"never_started", int64(t.NeverStarted)}, {"tick_reserve", int64(t.TickReserve)},
+		{"page_size", int64(t.PageSize)}, {"parallel", int64(t.Parallel)}, {"download_life", int64(t.DownloadLife)},
+	}
+	for _, f := range positive {
+		if f.v <= 0 {
+			return fmt.Errorf("TIMING: %s is %d; want more than 0", f.name, f.v)
+		}
+	}
+	if t.LinkLife < 0 {
+		return fmt.Errorf("TIMING: link_life is %s; want 0 (the file's retention) or more", t.LinkLife.Std())
+	}
+	// A message's visibility is at most 12 hours (AWS: ChangeMessageVisibility); the specification stays at 15 minutes.
+	if t.BackoffMax.Std() > 12*time.Hour {
+		return fmt.Errorf("TIMING: backoff_max is %s; SQS allows at most 12h", t.BackoffMax.Std())
+	}
+	if t.Reserve < t.SendTimeout {
+		return fmt.Errorf("TIMING: reserve %s is shorter than send_timeout %s; a request begun at the reserve could not end", t.Reserve.Std(), t.SendTimeout.Std())
+	}
+	return nil
+}

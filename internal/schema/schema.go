@@ -1,0 +1,243 @@
+package schema
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+)
+
+// Attribute names of keys and indexes.
+const (
+	PK = "pk"
+	SK = "sk"
+
+	// IndexDue finds schedules whose next due time has come. Sparse: only active schedules carry DueShard.
+	IndexDue  = "due"
+	DueShard  = "due_shard"
+	NextDueAt = "next_due_at"
+
+	// IndexOpen finds runs that are not settled, by the wall time at which the sweep should look. Sparse.
+	IndexOpen = "open"
+	OpenShard = "open_shard"
+	WakeAt    = "wake_at"
+
+	// IndexDirectory lists schedules, workspaces and sources by name. Written once, at creation.
+	IndexDirectory = "directory"
+	DirKind        = "dir_kind"
+	DirName        = "dir_name"
+
+	// ExpiresAt is the TTL attribute, in epoch seconds.
+	ExpiresAt = "expires_at"
+)
+
+// Shards is how many partitions each of the due and open indexes is spread over, so that no index key takes all writes
+// (a partition takes 1,000 write units a second: AWS, "Best practices for designing and using partition keys
+// effectively in DynamoDB"). It can grow; shrinking it would hide items.
+const Shards = 16
+
+// Attribute names of records. Each is spelled here and nowhere else.
+const (
+	State     = "state"
+	CreatedAt = "created_at"
+	CreatedBy = "created_by"
+	Body      = "body" // a JSON document
+	Hash      = "hash" // SHA-256 of Body, hex
+	Version   = "version"
+
+	// schedule, hot
+	Workspace      = "workspace"
+	Name           = "name"
+	LastNominal    = "last_nominal"
+	Streak         = "streak"
+	LastRun        = "last_run"         // occurrence key
+	LastRunNominal = "last_run_nominal" // what decides which run is the later one
+	LastRunState   = "last_run_state"
+	LastRunCode    = "last_run_code"
+	LastSuccess    = "last_success" // nominal time of the latest run that succeeded
+	OpenRun        = "open_run"
+	PauseReason    = "pause_reason"
+	PausedBy       = "paused_by"
+	PausedAt       = "paused_at"
+	Zone           = "zone"
+
+	// run
+	Schedule    = "schedule"
+	Occurrence  = "occurrence"
+	Nominal     = "nominal"
+	Manual      = "manual"
+	DefVersion  = "def_version"
+	Attempts    = "attempts"
+	Yields      = "yields"
+	Offers      = "offers"
+	DeadLetters = "dead_letters"
+	LeaseOwner  = "lease_owner"
+	LeaseEnd    = "lease_end"
+	BegunWith   = "begun_with" // outcomes recorded when the attempt began, to tell progress
+	File        = "file"
+	FileExpires = "file_expires_at"
+	QueryNumber = "query_number"
+	QueryID     = "query_id"
+	QueryEnded  = "query_ended"
+	ErrorCode   = "error_code"
+	ErrorText   = "error_text"
+	StopBy      = "stop_by"
+	StopWhy     = "stop_why"
+	SettledAt   = "settled_at"
+	SettledBy   = "settled_by"
+	Submitted   = "submitted"
+	Skipped     = "skipped"
+	Timeline    = "timeline"
+	RequestedBy = "requested_by"
+	RequestHash = "request_hash"
+	History     = "history"
+
+	// submission
+	Channel     = "channel"
+	Recipient   = "recipient"
+	Owner       = "owner"
+	OwnerUntil  = "owner_until"
+	NotAccepted = "not_accepted"
+	BodyHash    = "body_hash"
+	Frozen      = "frozen"
+	Token       = "token"
+	ProviderID  = "provider_id"
+	Reason      = "reason"
+	Detail      = "detail"
+	RevokedAt   = "revoked_at"
+	Tries       = "tries"
+
+	// skip record
+	First = "first"
+	Last  = "last"
+	Count = "count"
+
+	// control and clock
+	DispatchOff = "dispatch_off"
+	SendOff     = "send_off"
+	ClockBase   = "clock_base" // business time at ClockWall
+	ClockWall   = "clock_wall"
+	ClockFrozen = "clock_frozen"
+
+	// dead letter, audit, access
+	Message = "message"
+	Queue   = "queue"
+	Who     = "who"
+	What    = "what"
+	Why     = "why"
+	Before  = "before"
+	After   = "after"
+)
+
+// Partition and Sort are the two halves of a key. They are types, so that one cannot pass as the other.
+type (
+	Partition string
+	Sort      string
+)
+
+// Key is the primary key of one item.
+type Key struct {
+	PK Partition
+	SK Sort
+}
+
+func (k Key) String() string { return string(k.PK) + " / " + string(k.SK) }
+
+// timeLayout is how instants are stored: UTC, milliseconds, fixed width, so that text order is time order and
+// conditions can compare.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// Time spells an instant for a row; the zero time is "".
+func Time(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(timeLayout)
+}
+
+// ParseTime reads what Time wrote.
+func ParseTime(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(timeLayout, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("stored time %q: want the form %s", s, timeLayout)
+	}
+	return t, nil
+}
+
+func spread(prefix, id string) string {
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	return fmt.Sprintf("%s#%02d", prefix, h.Sum32()%Shards)
+}
+
+// DueShardOf and OpenShardOf name the index partition of a schedule and of a run. DueShardAt and OpenShardAt name the
+// i-th one, for readers.
+func DueShardOf(schedule string) string { return spread("due", schedule) }
+func OpenShardOf(run string) string     { return spread("open", run) }
+func DueShardAt(i int) string           { return fmt.Sprintf("due#%02d", i) }
+func OpenShardAt(i int) string          { return fmt.Sprintf("open#%02d", i) }
+
+// Directory kinds.
+const (
+	DirSchedules  = "schedule"
+	DirWorkspaces = "workspace"
+	DirSources    = "source"
+)
+
+// DirScheduleName sorts a schedule below its workspace.
+func DirScheduleName(workspace, schedule string) string { return workspace + "/" + schedule }
+
+// RunID names a run in messages, logs and routes: schedule and occurrence key.
+func RunID(schedule, occurrence string) string { return schedule + "@" + occurrence }
+
+// SplitRunID takes a run id apart; ok is false where it is none.
+func SplitRunID(run string) (schedule, occurrence string, ok bool) {
+	schedule, occurrence, ok = strings.Cut(run, "@")
+	return schedule, occurrence, ok && schedule != "" && occurrence != ""
+}
+
+func scheduleKey(id string) Partition { return Partition("SCHED#" + id) }
+
+// The keys of every record; doc.go lists them beside their guards and access patterns.
+func ScheduleKey(id string) Key { return Key{scheduleKey(id), "STATE"} }
+func DefinitionKey(id string, version int) Key {
+	return Key{scheduleKey(id), Sort(fmt.Sprintf("DEF#%06d", version))}
+}
+func RunKey(schedule, occurrence string) Key {
+	return Key{scheduleKey(schedule), Sort(RunPrefix + occurrence)}
+}
+func SkipKey(schedule string, first time.Time) Key {
+	return Key{scheduleKey(schedule), Sort(SkipPrefix + first.UTC().Format(time.RFC3339))}
+}
+func SubmissionKey(run, channel, recipientHash string) Key {
+	return Key{SubmissionPartition(run), Sort(SubPrefix + channel + "#" + recipientHash)}
+}
+func SubmissionPartition(run string) Partition { return Partition("RUN#" + run) }
+func AccessKey(run, channel, recipientHash string, at time.Time, id string) Key {
+	return Key{SubmissionPartition(run), Sort("ACCESS#" + channel + "#" + recipientHash + "#" + Time(at) + "#" + id)}
+}
+func SuppressionKey(channel, recipientHash string) Key {
+	return Key{Partition("RCPT#" + channel + "#" + recipientHash), "SUPPRESSED"}
+}
+func UnsubscriptionKey(channel, recipientHash, schedule string) Key {
+	return Key{Partition("RCPT#" + channel + "#" + recipientHash), Sort("UNSUB#" + schedule)}
+}
+func WorkspaceKey(id string) Key { return Key{Partition("WS#" + id), "META"} }
+func SourceKey(name string) Key  { return Key{Partition("SOURCE#" + name), "META"} }
+func AuditKey(subject string, at time.Time, id string) Key {
+	return Key{Partition("AUDIT#" + subject), Sort(Time(at) + "#" + id)}
+}
+func DeadLetterKey(messageID string) Key { return Key{"DEAD", Sort("DEAD#" + messageID)} }
+func ControlKey(stage string) Key        { return Key{"CONTROL", Sort(stage)} }
+func ClockKey(stage string) Key          { return Key{"CONTROL", Sort(stage + "#CLOCK")} }
+
+// Sort key prefixes, for range reads.
+const (
+	RunPrefix  = "RUN#"
+	SkipPrefix = "SKIP#"
+	SubPrefix  = "SUB#"
+	DefPrefix  = "DEF#"
+)

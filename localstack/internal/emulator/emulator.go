@@ -1,0 +1,141 @@
+// Package emulator starts the local cloud of an instance, waits until it answers, and stops it. It is the one place
+// that knows by what program a cloud is served.
+package emulator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"almanac/localstack/internal/instance"
+	"almanac/localstack/internal/process"
+	"almanac/localstack/internal/step"
+)
+
+// ready is how long a start may take until the cloud answers; 2 s are usual, a slow machine needs more.
+const ready = 90 * time.Second
+
+// patience is how long a stop may take: it writes its state to disk then.
+const patience = 30 * time.Second
+
+// Emulator starts and stops the cloud of one instance.
+type Emulator struct {
+	Instance instance.Instance
+	Client   *http.Client
+}
+
+// Running reports whether the recorded emulator lives.
+func (e Emulator) Running() bool {
+	r, err := process.Load(e.Instance.EmulatorRecord())
+	return err == nil && r.Alive()
+}
+
+// Start starts the cloud unless it runs, and returns once it answers. Its state of before a clean stop is there again;
+// lost says that an earlier run ended without saving, so that the cloud now starts empty.
+func (e Emulator) Start(ctx context.Context) (already, lost bool, err error) {
+	if e.Running() {
+		return true, false, e.WaitReady(ctx)
+	}
+	if lost, err = e.discardUnsaved(); err != nil {
+		return false, lost, err
+	}
+	program, err := e.program()
+	if err != nil {
+		return false, lost, err
+	}
+	if _, err := process.Start(program, e.Instance.EmulatorRecord()); err != nil {
+		return false, lost, step.Fail(err, err.Error(), "run scripts/up again; if it stays so, remove .local/venv so that the emulator is installed anew").
+			WithLog(process.Tail(e.Instance.EmulatorLog(), 15))
+	}
+	if err := os.WriteFile(e.Instance.UncleanMark(), nil, 0o644); err != nil {
+		return false, lost, err
+	}
+	return false, lost, e.WaitReady(ctx)
+}
+
+// discardUnsaved makes an instance empty whose emulator ended without saving. What lies on its disk then is the state of
+// an earlier stop beside newer objects: a cloud that never was, in which deliveries would be made a second time.
+func (e Emulator) discardUnsaved() (bool, error) {
+	_, err := os.Stat(e.Instance.UncleanMark())
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, e.Wipe()
+}
+
+// Wipe removes the state of a cloud that does not run, with everything that was derived from it.
+func (e Emulator) Wipe() error {
+	i := e.Instance
+	for _, path := range []string{i.State(), i.Objects(), i.Temp(), i.Outputs(), i.Users(), i.ReceiversFolder(), i.UncleanMark()} {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop ends the cloud. saved is false if it had to be killed or had died before, so that its state is lost.
+func (e Emulator) Stop(ctx context.Context) (outcome process.Outcome, err error) {
+	outcome, err = process.Stop(ctx, e.Instance.EmulatorRecord(), patience)
+	if err == nil && outcome == process.Stopped {
+		err = os.Remove(e.Instance.UncleanMark())
+	}
+	return outcome, err
+}
+
+// WaitReady returns when the cloud answers. An emulator that died, or that does not answer in time, is a failure which
+// shows the end of its log.
+func (e Emulator) WaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ready)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		version, err := e.health(ctx)
+		if err == nil {
+			return checkVersion(e.Instance.Cloud, version)
+		}
+		if !e.Running() {
+			return step.Fail(err, "the emulator ended", "read its log below and "+e.Instance.EmulatorLog()+", then run scripts/up again").
+				WithLog(process.Tail(e.Instance.EmulatorLog(), 15))
+		}
+		select {
+		case <-ctx.Done():
+			return step.Fail(err, fmt.Sprintf("the emulator at %s did not answer within %s: %v", e.Instance.Endpoint(), ready, err),
+				"run scripts/down, then scripts/up again; its log is "+e.Instance.EmulatorLog()).WithLog(process.Tail(e.Instance.EmulatorLog(), 15))
+		case <-tick.C:
+		}
+	}
+}
+
+func (e Emulator) health(ctx context.Context) (version string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.Instance.Endpoint()+healthPath, nil)
+	if err != nil {
+		return "", err
+	}
+	res, err := e.Client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Version string `json:"version"`
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&answer); err != nil {
+		return "", fmt.Errorf("health answers %s with no JSON: %w", res.Status, err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("health answers %s", res.Status)
+	}
+	return answer.Version, nil
+}
