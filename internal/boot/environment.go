@@ -17,7 +17,6 @@ const (
 	EnvDataBucket     = "DATA_BUCKET"       // source data files
 	EnvFilesBucket    = "FILES_BUCKET"      // produced files
 	EnvQueryQueue     = "QUERY_RUNS_QUEUE"  // URL
-	EnvReportQueue    = "REPORT_RUNS_QUEUE" // URL
 	EnvMailFrom       = "MAIL_FROM"         // verified SES identity
 	EnvMailName       = "MAIL_NAME"         // display name of the sender
 	EnvPublicURL      = "PUBLIC_URL"        // base of links, without a trailing slash
@@ -36,7 +35,6 @@ type Config struct {
 	DataBucket      string
 	FilesBucket     string
 	QueryQueue      string
-	ReportQueue     string
 	MailFrom        string
 	MailName        string
 	PublicURL       string
@@ -62,7 +60,6 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 	}
 	c := Config{
 		Stage: get(EnvStage), Local: get(EnvLocal), SchedulesTable: get(EnvSchedulesTable), DataBucket: get(EnvDataBucket),
-		FilesBucket: get(EnvFilesBucket), QueryQueue: get(EnvQueryQueue), ReportQueue: get(EnvReportQueue), MailFrom: get(EnvMailFrom),
 		MailName: get(EnvMailName), PublicURL: strings.TrimRight(get(EnvPublicURL), "/"), SecretPrefix: get(EnvSecretPrefix),
 		Metrics: get(EnvMetrics), Endpoint: get("AWS_ENDPOINT_URL"),
 	}

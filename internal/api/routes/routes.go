@@ -1,0 +1,46 @@
+// Package routes is the table of the API's routes and the right that each demands. The API registers its handlers by
+// it, the infrastructure makes the public ones public by it, and a test holds both against it.
+package routes
+
+// Right is what a caller must have.
+type Right int
+
+const (
+	Public   Right = iota // no token: the token in the path is the right
+	Viewer                // may read
+	Operator              // may run, pause, resume
+	Admin                 // may define and delete
+	Local                 // as Admin, and only registered in the local profile
+)
+
+// Route is one operation.
+type Route struct {
+	Method string
+	Path   string // net/http pattern without the method
+	Right  Right
+}
+
+// Table lists every route.
+var Table = []Route{
+	{"GET", "/openapi.json", Viewer},
+	{"GET", "/workspaces", Viewer},
+	{"PUT", "/workspaces/{workspace}", Admin},
+	{"GET", "/sources", Viewer},
+	{"PUT", "/sources/{source}", Admin},
+	{"POST", "/schedules/plan", Viewer}, // what applying would do; changes nothing
+	{"GET", "/schedules", Viewer},
+	{"PUT", "/schedules/{schedule}", Admin},
+	{"GET", "/schedules/{schedule}", Viewer},
+	{"DELETE", "/schedules/{schedule}", Admin},
+	{"POST", "/schedules/{schedule}/pause", Operator},
+	{"POST", "/schedules/{schedule}/resume", Operator},
+	{"POST", "/schedules/{schedule}/runs", Operator}, // run now
+	{"GET", "/schedules/{schedule}/runs", Viewer},
+	{"GET", "/schedules/{schedule}/skips", Viewer},
+	{"GET", "/runs/{run}", Viewer},
+	{"GET", "/files/{token}", Public},
+	{"GET", "/unsubscribe/{token}", Public},
+	{"POST", "/unsubscribe/{token}", Public},
+	{"GET", "/clock", Local},
+	{"PUT", "/clock", Local},
+}

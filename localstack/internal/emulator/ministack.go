@@ -1,0 +1,70 @@
+package emulator
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"almanac/localstack/internal/instance"
+	"almanac/localstack/internal/process"
+	"almanac/localstack/internal/step"
+)
+
+// MiniStackVersion is the version that localstack/requirements.txt pins and that DIVERGENCES.md was written for.
+const MiniStackVersion = "1.5.33"
+
+const healthPath = "/_ministack/health"
+
+// program is the emulator's command for the instance's cloud.
+func (e Emulator) program() (process.Program, error) {
+	i := e.Instance
+	for _, folder := range []string{i.State(), i.Objects(), i.Temp()} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return process.Program{}, err
+		}
+	}
+	path := filepath.Join(i.Venv(), "bin", "ministack")
+	if _, err := os.Stat(path); err != nil {
+		return process.Program{}, step.Fail(err, path+" is not there", "run scripts/up, which installs it")
+	}
+	return process.Program{
+		Name: "ministack", Path: path, Env: miniStackEnv(i, os.Getenv),
+		Dir: i.Folder(), Log: i.EmulatorLog(), Port: i.Port,
+	}, nil
+}
+
+// miniStackEnv is the emulator's whole environment. Functions inherit it (DIVERGENCES.md), so nothing of the person's
+// own environment goes in but what a process needs to run.
+func miniStackEnv(i instance.Instance, getenv func(string) string) []string {
+	env := []string{
+		"PATH=" + getenv("PATH"),
+		"HOME=" + i.Temp(),
+		"LANG=C.UTF-8",
+		"PYTHONUNBUFFERED=1",
+		// Function processes, unpacked code and the emulator's pid file stay inside the instance.
+		"TMPDIR=" + i.Temp(),
+		"AUTH=true", // signatures and IAM policies are enforced
+		"BIND_HOST=127.0.0.1",
+		fmt.Sprintf("GATEWAY_PORT=%d", i.Port),
+		fmt.Sprintf("SMTP_HOST=127.0.0.1:%d", i.SMTPPort()),
+		// Reaches the functions, so that their SDK clients come back here.
+		"AWS_ENDPOINT_URL=" + i.Endpoint(),
+		"MINISTACK_REGION=" + instance.Region,
+		"MINISTACK_ACCOUNT_ID=" + instance.Account,
+		// State is kept over scripts/down and scripts/up. It is written at a clean stop only.
+		"PERSIST_STATE=1", "STATE_DIR=" + i.State(),
+		"S3_PERSIST=1", "S3_DATA_DIR=" + i.Objects(),
+		// Listeners on fixed ports that nobody here uses, and that two instances would quarrel about.
+		"SFTP_ENABLED=0", "IOT_MTLS_ENABLED=0",
+	}
+	return env
+}
+
+// checkVersion refuses an answer of something else on our port.
+func checkVersion(cloud instance.Cloud, version string) error {
+	if version != MiniStackVersion {
+		return step.Fail(nil, fmt.Sprintf("the %s that answers is version %q, %s is pinned", cloud, version, MiniStackVersion),
+			"run scripts/down; if another emulator listens on the port, end it; if .local/venv holds another version, remove .local/venv; then run scripts/up")
+	}
+	return nil
+}
