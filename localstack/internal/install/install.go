@@ -42,8 +42,8 @@ func (in Installer) All(ctx context.Context) error {
 		do   func(context.Context) (note string, err error)
 	}{
 		{"install the emulator into .local/venv", in.emulator},
-		{"install the CDK command into infra/node_modules", in.cdk},
 		{"make the demo data", in.demoData},
+		{"install the CDK command into infra/node_modules", in.cdk},
 	}
 	for _, p := range parts {
 		if err := in.Report.RunNote(p.name, func() (string, error) { return p.do(ctx) }); err != nil {

@@ -50,20 +50,26 @@ type Reporter struct {
 
 // Run does one step. A failure of fn comes back as *Failure that names the step.
 func (r *Reporter) Run(name string, fn func() error) error {
-	_, err := r.run(name, func() (string, error) { return "", fn() })
+	_, err := r.run(name, nothing, func() (string, error) { return "", fn() })
 	return err
 }
 
 // RunNote is Run for a step that has something to say when it is done, such as "nothing to do".
 func (r *Reporter) RunNote(name string, fn func() (note string, err error)) error {
-	_, err := r.run(name, fn)
+	_, err := r.run(name, nothing, fn)
 	return err
 }
 
-func (r *Reporter) run(name string, fn func() (string, error)) (string, error) {
+// RunWatched is RunNote for a step that can tell what it is at; its signs of life show that.
+func (r *Reporter) RunWatched(name string, at func() string, fn func() (note string, err error)) error {
+	_, err := r.run(name, at, fn)
+	return err
+}
+
+func (r *Reporter) run(name string, at func() string, fn func() (string, error)) (string, error) {
 	began := r.Now()
 	r.Line("-> %s", name)
-	stop := r.signOfLife(name, began)
+	stop := r.signOfLife(name, began, at)
 	note, err := fn()
 	stop()
 	if err != nil {
@@ -83,7 +89,9 @@ func (r *Reporter) Line(format string, args ...any) {
 	fmt.Fprintf(r.Out, format+"\n", args...)
 }
 
-func (r *Reporter) signOfLife(name string, began time.Time) (stop func()) {
+func nothing() string { return "" }
+
+func (r *Reporter) signOfLife(name string, began time.Time, at func() string) (stop func()) {
 	if r.Every <= 0 {
 		return func() {}
 	}
@@ -96,7 +104,7 @@ func (r *Reporter) signOfLife(name string, began time.Time) (stop func()) {
 			case <-done:
 				return
 			case <-ticker.C:
-				r.Line("   ... %s, %.0f s so far", name, r.Now().Sub(began).Seconds())
+				r.Line("   ... %s, %.0f s so far %s", name, r.Now().Sub(began).Seconds(), at())
 			}
 		}
 	}()

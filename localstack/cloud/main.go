@@ -1,0 +1,127 @@
+// Command cloud runs a local cloud for Almanac: it installs what that needs, starts and stops it, and deploys the app to
+// it. scripts/up and scripts/down call it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"almanac/localstack/internal/instance"
+	"almanac/localstack/internal/step"
+)
+
+const usage = `usage: cloud COMMAND [-instance NAME] [-port N]
+
+  up       everything below, in order
+  check    look whether this machine has what is needed
+  install  emulator, CDK command, demo data, at their pinned versions
+  start    emulator and receivers          (-emulator-only: the emulator alone)
+  deploy   build the functions, deploy the app
+  seed     users, demo data, webhook secret, sender
+  env      print the settings for a client of this cloud, for: eval "$(cloud env)"
+  status   what runs
+  stop     stop what start started         (-wipe: remove the cloud's data too)
+
+The instance "demo" (the usual one) listens on ports 4566 to 4568, "test" on 4666 to 4668; -port or ALMANAC_PORT chooses
+others. LOCAL_CLOUD names the cloud: ministack.
+`
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "\n"+err.Error())
+		cancel()
+		os.Exit(1)
+	}
+}
+
+// options are the command line and the settings of one call.
+type options struct {
+	command      string
+	instance     instance.Instance
+	emulatorOnly bool
+	wipe         bool
+}
+
+func run(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
+	root, err := findRoot()
+	if err != nil {
+		return err
+	}
+	o, err := parse(args, getenv, root)
+	if err != nil {
+		return err
+	}
+	c := cloud{
+		options: o,
+		client:  &http.Client{Timeout: 5 * time.Minute},
+		report:  &step.Reporter{Out: out, Now: time.Now, Every: 10 * time.Second},
+		out:     out,
+	}
+	return c.do(ctx)
+}
+
+// parse reads the command line; port and cloud may also come from the environment.
+func parse(args []string, getenv func(string) string, root string) (options, error) {
+	var o options
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return o, fmt.Errorf("no command given\n%s", usage)
+	}
+	o.command = args[0]
+	if _, known := commands[o.command]; !known {
+		return o, fmt.Errorf("unknown command %q\n%s", o.command, usage)
+	}
+	flags := flag.NewFlagSet(o.command, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	name := flags.String("instance", "demo", "")
+	port := flags.String("port", getenv("ALMANAC_PORT"), "")
+	flags.BoolVar(&o.emulatorOnly, "emulator-only", false, "")
+	flags.BoolVar(&o.wipe, "wipe", false, "")
+	if err := flags.Parse(args[1:]); err != nil {
+		return o, fmt.Errorf("%v\n%s", err, usage)
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q\n%s", flags.Arg(0), usage)
+	}
+	number := 0
+	if *port != "" {
+		n, err := strconv.Atoi(*port)
+		if err != nil || n == 0 {
+			return o, fmt.Errorf("port %q (option -port or ALMANAC_PORT) is no number from 1024 to 65533", *port)
+		}
+		number = n
+	}
+	which, err := instance.ParseCloud(getenv("LOCAL_CLOUD"))
+	if err != nil {
+		return o, err
+	}
+	o.instance, err = instance.New(root, *name, which, number)
+	return o, err
+}
+
+// findRoot finds the repository's folder from the working folder upward.
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		if text, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil && strings.HasPrefix(string(text), "module almanac\n") {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("%s lies in no checkout of Almanac: no folder above it has its go.mod", dir)
+		}
+	}
+}
