@@ -1,0 +1,112 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	lib "modernc.org/sqlite/lib"
+
+	"almanac/internal/failure"
+)
+
+// phase tells an error of the query's text from one of its data.
+type phase int
+
+const (
+	compiling phase = iota
+	reading
+)
+
+// fail turns a result code of SQLite into a failure. sql is the text that it speaks of, "" where there is none.
+func (c *conn) fail(err error, p phase, sql string) *failure.Failure {
+	var e *codeError
+	if !errors.As(err, &e) {
+		return failure.Wrap(failure.SourceUnavailable, err, "the database could not be used")
+	}
+	if c != nil && c.auth != nil && c.auth.denied != "" {
+		return failure.Wrap(failure.QueryNotReadOnly, e, "the query tries to %s; a query may only read: use one SELECT on this database", c.auth.denied)
+	}
+	f := classify(e, p)
+	if f.Code == failure.QueryInvalid {
+		f.Message += where(sql, e.offset) + c.advice(e.msg)
+	}
+	return f
+}
+
+// classify is the one place where SQLite's codes (https://sqlite.org/rescode.html) become the product's.
+func classify(e *codeError, p phase) *failure.Failure {
+	switch e.rc & 0xff {
+	case lib.SQLITE_NOTADB:
+		return failure.Wrap(failure.SourceUnknown, e, "the data file is not an SQLite database: upload one whose first bytes are \"SQLite format 3\"")
+	case lib.SQLITE_CANTOPEN:
+		return failure.Wrap(failure.SourceUnavailable, e, "SQLite could not open a file: %s", e.msg)
+	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL:
+		return failure.Wrap(failure.SourceUnavailable, e, "the database is locked by another process: %s", e.msg)
+	case lib.SQLITE_NOMEM, lib.SQLITE_IOERR:
+		return failure.Wrap(failure.SourceUnavailable, e, "SQLite ran into a limit of its machine: %s", e.msg)
+	case lib.SQLITE_READONLY, lib.SQLITE_AUTH, lib.SQLITE_PERM:
+		return failure.Wrap(failure.QueryNotReadOnly, e, "the query tries to write (%s); a query may only read", e.msg)
+	case lib.SQLITE_CORRUPT:
+		return failure.Wrap(failure.QueryFailed, e, "the data file is damaged (%s): upload it again, and check it with PRAGMA integrity_check", e.msg)
+	case lib.SQLITE_TOOBIG:
+		if p == reading {
+			return failure.Wrap(failure.QueryFailed, e, "a cell or a text within the query passes %d bytes (%s)", maxCell, e.msg)
+		}
+	case lib.SQLITE_FULL:
+		return failure.Wrap(failure.QueryFailed, e, "the query needs more temporary space than there is (%s): sort or group fewer rows", e.msg)
+	}
+	if p == compiling {
+		return failure.Wrap(failure.QueryInvalid, e, "SQLite does not understand the query: %s", e.msg)
+	}
+	return failure.Wrap(failure.QueryFailed, e, "the query broke while its rows were read: %s; correct the expression or the data", e.msg)
+}
+
+// where quotes the text around the place that SQLite points at.
+func where(sql string, offset int) string {
+	if offset < 0 || offset >= len(sql) {
+		return ""
+	}
+	rest := sql[offset:]
+	if i := strings.IndexAny(rest, "\r\n"); i >= 0 {
+		rest = rest[:i]
+	}
+	line := 1 + strings.Count(sql[:offset], "\n")
+	column := 1 + utf8.RuneCountInString(sql[1+strings.LastIndexByte(sql[:offset], '\n'):offset])
+	return fmt.Sprintf(" (line %d, column %d, at %q)", line, column, failure.Cut(rest, 40))
+}
+
+// advice says what would be right, where that can be known.
+func (c *conn) advice(msg string) string {
+	switch {
+	case strings.HasPrefix(msg, "no such table"):
+		const most = 12
+		tables := c.names("SELECT name FROM sqlite_schema WHERE type IN ('table','view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name LIMIT 13")
+		switch {
+		case len(tables) == 0:
+			return "; the file has no tables at all"
+		case len(tables) > most:
+			return "; among the file's tables are: " + strings.Join(tables[:most], ", ")
+		}
+		return "; the file's tables are: " + strings.Join(tables, ", ")
+	case strings.HasPrefix(msg, "no such column"):
+		return "; check the spelling, and write text in 'single quotes'"
+	case strings.HasPrefix(msg, "no such function"):
+		return "; https://sqlite.org/lang_corefunc.html lists the functions"
+	}
+	return ""
+}
+
+// ended says why a query was stopped: parent is the context given by the caller, limit the query's own time.
+func ended(parent context.Context, limit time.Duration) *failure.Failure {
+	switch err := parent.Err(); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return failure.Wrap(failure.QueryTimeout, err, "the query did not end before its caller's deadline: make it cheaper, for instance with an index")
+	case err != nil:
+		return failure.Wrap(failure.SourceUnavailable, err, "the query was cancelled before it ended")
+	}
+	return failure.Wrap(failure.QueryTimeout, context.DeadlineExceeded, "the query did not end within its time of %s: make it cheaper, for instance with an index, or raise limits.timeout", limit)
+}
