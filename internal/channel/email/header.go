@@ -1,9 +1,11 @@
 package email
 
 import (
+	"encoding/base64"
 	"mime"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"almanac/internal/failure"
 )
@@ -31,8 +33,24 @@ func turns(r rune) bool {
 	return r >= '\u202A' && r <= '\u202E' || r >= '\u2066' && r <= '\u2069' || r == '\u200E' || r == '\u200F' || r == '\u061C'
 }
 
-// text is a header's value for a person's text: plain, and as encoded words (RFC 2047) where it is not ASCII.
-func text(s string) string { return mime.BEncoding.Encode("utf-8", plain(s)) }
+// text is a header's value for a person's text: plain, and as encoded words (RFC 2047) where it is not ASCII. The words
+// are shorter than allowed, so that the first fits on the line of the longest header's name (76 bytes, RFC 2047 2).
+func text(s string) string {
+	s = plain(s)
+	if !strings.ContainsFunc(s, func(r rune) bool { return r > '~' }) {
+		return s
+	}
+	var words []string
+	for s != "" {
+		n := min(len(s), 30)
+		for n < len(s) && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		words = append(words, "=?utf-8?B?"+base64.StdEncoding.EncodeToString([]byte(s[:n]))+"?=")
+		s = s[n:]
+	}
+	return strings.Join(words, " ")
+}
 
 // fold breaks a header line at blanks to lines of 76 bytes where it can (RFC 5322 2.2.3); the value must hold no line
 // break. A word that is longer stays whole.
