@@ -1,0 +1,196 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"almanac/infra/bundle"
+	"almanac/internal/schedule"
+)
+
+// Profile is all that differs between stages and is the same in every account. What differs between accounts is in
+// Settings.
+type Profile struct {
+	Stage        string
+	Cloud        Cloud
+	Architecture bundle.Architecture
+
+	Retain  bool // tables, buckets, user pool and logs stay when the stack is deleted
+	LogDays int  // one of the retention times that CloudWatch Logs offers
+	Tracing bool // X-Ray
+
+	// RecipientsRequired refuses the stage without an allow-list of recipients, so that only production can write to
+	// everyone (design.md §1).
+	RecipientsRequired bool
+	PasswordLogin      bool // sign in by user name and password in one API call, for tests
+	MFARequired        bool
+
+	Dispatch Size
+	Deliver  Size
+	Exhaust  Size
+	API      Size
+
+	DeliverConcurrency int // deliver-query functions at once (SQS event source: 2 to 1,000)
+	ExhaustConcurrency int
+	MaxReceiveCount    int // a net only: the run's own counter decides (lifecycles A)
+	APIRate            int // requests a second
+	APIBurst           int
+
+	Timing schedule.Timing
+}
+
+// Size is what one function gets.
+type Size struct {
+	MemoryMB int
+	Timeout  time.Duration
+}
+
+// Cloud says what a cloud can do. What an emulator lacks is a field here, and a row in localstack/DIVERGENCES.md.
+type Cloud struct {
+	Name string // LOCAL_CLOUD of the functions; empty: AWS
+
+	// TLS has buckets and queues refuse plain HTTP. Emulators on loopback speak nothing else.
+	TLS bool
+	// ScopedMail limits ses:SendRawEmail to the sender's identity and address. The emulator authorizes the call on
+	// the resource "*" and knows no ses:FromAddress.
+	ScopedMail bool
+	// BootstrapRoles publishes and deploys under the roles of `cdk bootstrap`. Under enforced IAM the emulator's may
+	// not, so there the caller's own credentials do it.
+	BootstrapRoles bool
+}
+
+// Local reports whether it runs on this machine.
+func (c Cloud) Local() bool { return c.Name != "" }
+
+var (
+	aws       = Cloud{TLS: true, ScopedMail: true, BootstrapRoles: true}
+	ministack = Cloud{Name: "ministack"}
+)
+
+// profiles are the stages that there are.
+var profiles = map[string]func() Profile{
+	"local":      local,
+	"dev":        dev,
+	"production": production,
+}
+
+// ProfileOf finds and validates the profile of a stage.
+func ProfileOf(stage string) (Profile, error) {
+	known := strings.Join(slices.Sorted(maps.Keys(profiles)), ", ")
+	if stage == "" {
+		return Profile{}, fmt.Errorf("stage is absent; want one of %s: cdk deploy -c stage=dev", known)
+	}
+	build, ok := profiles[stage]
+	if !ok {
+		return Profile{}, fmt.Errorf("stage is %q; want one of %s", stage, known)
+	}
+	p := build()
+	return p, p.Validate()
+}
+
+func production() Profile {
+	return Profile{
+		Stage: "production", Cloud: aws, Architecture: bundle.ARM64,
+		Retain: true, LogDays: 365, Tracing: true, MFARequired: true,
+		Dispatch: Size{512, 55 * time.Second}, // ends before the next tick
+		Deliver:  Size{1024, 5 * time.Minute},
+		Exhaust:  Size{256, time.Minute},
+		API:      Size{512, 29 * time.Second}, // HTTP APIs end at 30 s
+		// Query runs wait on their source for most of their time; 50 at once spare it.
+		DeliverConcurrency: 50, ExhaustConcurrency: 2, MaxReceiveCount: 20,
+		APIRate: 100, APIBurst: 200,
+		Timing: schedule.DefaultTiming(),
+	}
+}
+
+func dev() Profile {
+	p := production()
+	p.Stage = "dev"
+	p.Retain, p.LogDays = false, 30
+	p.RecipientsRequired, p.MFARequired = true, false
+	p.DeliverConcurrency = 10
+	p.APIRate, p.APIBurst = 20, 40
+	return p
+}
+
+// local waits seconds where real stages wait minutes: the same machines, sooner.
+func local() Profile {
+	p := dev()
+	p.Stage, p.Cloud, p.Architecture = "local", ministack, bundle.Architecture(runtime.GOARCH)
+	p.LogDays, p.Tracing, p.PasswordLogin = 1, false, true
+	p.Deliver.Timeout = 20 * time.Second // a killed function's run is taken up again after this and a little more
+	p.Exhaust.Timeout = 20 * time.Second
+	p.DeliverConcurrency = 4
+	t := &p.Timing
+	t.LeaseMargin = seconds(2)
+	t.BackoffBase, t.BackoffMax = seconds(1), seconds(5)
+	t.SweepQueued, t.SweepMax, t.SweepReleased = seconds(5), seconds(30), seconds(3)
+	t.Reserve, t.SendTimeout, t.TickReserve = seconds(3), seconds(2), seconds(2)
+	return p
+}
+
+func seconds(n int) schedule.Duration { return schedule.Duration(time.Duration(n) * time.Second) }
+
+// Validate names the first figure that cannot be deployed, or that would break a promise.
+func (p Profile) Validate() error {
+	bad := func(field string, value any, want string) error {
+		return fmt.Errorf("profile %s: %s is %v; want %s", p.Stage, field, value, want)
+	}
+	if err := p.Architecture.Validate(); err != nil {
+		return fmt.Errorf("profile %s: %w", p.Stage, err)
+	}
+	if _, ok := retentions[p.LogDays]; !ok {
+		return bad("LogDays", p.LogDays, fmt.Sprintf("one of %v", slices.Sorted(maps.Keys(retentions))))
+	}
+	for name, s := range map[string]Size{"Dispatch": p.Dispatch, "Deliver": p.Deliver, "Exhaust": p.Exhaust, "API": p.API} {
+		// AWS Lambda quotas: 128 MB to 10,240 MB, 1 s to 900 s.
+		if s.MemoryMB < 128 || s.MemoryMB > 10240 {
+			return bad(name+".MemoryMB", s.MemoryMB, "128 to 10240")
+		}
+		if s.Timeout < time.Second || s.Timeout > 15*time.Minute || s.Timeout%time.Second != 0 {
+			return bad(name+".Timeout", s.Timeout, "whole seconds, 1s to 15m")
+		}
+	}
+	if p.Dispatch.Timeout >= time.Minute {
+		return bad("Dispatch.Timeout", p.Dispatch.Timeout, "less than the minute between ticks")
+	}
+	if p.API.Timeout >= 30*time.Second {
+		return bad("API.Timeout", p.API.Timeout, "less than 30s, where HTTP APIs give up")
+	}
+	for name, n := range map[string]int{"DeliverConcurrency": p.DeliverConcurrency, "ExhaustConcurrency": p.ExhaustConcurrency} {
+		if n < 2 || n > 1000 { // AWS Lambda: ScalingConfig.MaximumConcurrency
+			return bad(name, n, "2 to 1000")
+		}
+	}
+	if p.MaxReceiveCount < 1 || p.MaxReceiveCount > 1000 {
+		return bad("MaxReceiveCount", p.MaxReceiveCount, "1 to 1000")
+	}
+	if p.APIRate < 1 || p.APIBurst < p.APIRate {
+		return bad("APIRate and APIBurst", fmt.Sprintf("%d and %d", p.APIRate, p.APIBurst), "a rate of at least 1 and a burst not below it")
+	}
+	if !p.Cloud.Local() && (!p.Cloud.TLS || !p.Cloud.ScopedMail || p.PasswordLogin) {
+		return bad("Cloud", "AWS", "TLS and ScopedMail on and PasswordLogin off: only the local stage may do without")
+	}
+	if p.Stage != "production" && !p.RecipientsRequired {
+		return bad("RecipientsRequired", false, "true: only production may send to everyone")
+	}
+	return p.timing()
+}
+
+// timing holds the waits against the functions that wait.
+func (p Profile) timing() error {
+	if err := p.Timing.Validate(); err != nil {
+		return fmt.Errorf("profile %s: %w", p.Stage, err)
+	}
+	if r := p.Timing.Reserve.Std(); r >= p.Deliver.Timeout {
+		return fmt.Errorf("profile %s: Timing.Reserve is %s; want less than Deliver.Timeout %s, or no recipient is ever begun", p.Stage, r, p.Deliver.Timeout)
+	}
+	if r := p.Timing.TickReserve.Std(); r >= p.Dispatch.Timeout {
+		return fmt.Errorf("profile %s: Timing.TickReserve is %s; want less than Dispatch.Timeout %s, or nothing is ever admitted", p.Stage, r, p.Dispatch.Timeout)
+	}
+	return nil
+}
