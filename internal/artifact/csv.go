@@ -1,0 +1,182 @@
+package artifact
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"almanac/internal/failure"
+	"almanac/internal/source"
+)
+
+// What a byte of a text asks for.
+const (
+	wantsQuote = 1 << iota
+	notASCII
+)
+
+// opensFormula marks first bytes that are dangerous whatever follows.
+var opensFormula = func() (t [256]bool) {
+	for c := range 0x20 {
+		t[c] = true
+	}
+	for _, c := range []byte("=+-@\x7f") {
+		t[c] = true
+	}
+	return t
+}()
+
+// openers are longer beginnings: ＝ ＋ － ＠ and the byte order mark. OWASP names the full-width forms
+// (https://owasp.org/www-community/attacks/CSV_Injection).
+var openers = [][]byte{[]byte("＝"), []byte("＋"), []byte("－"), []byte("＠"), []byte("\uFEFF")}
+
+// dangerous reports whether a spreadsheet may run the text as a formula.
+func dangerous(s []byte) bool {
+	if len(s) == 0 {
+		return false
+	}
+	if opensFormula[s[0]] {
+		return true
+	}
+	if s[0] != 0xEF { // the first byte of every one of openers
+		return false
+	}
+	for _, o := range openers {
+		if bytes.HasPrefix(s, o) {
+			return true
+		}
+	}
+	return false
+}
+
+// encoder appends records to a buffer.
+type encoder struct {
+	delimiter byte
+	null      []byte
+	single    bool // one column only
+	class     [256]byte
+	days      []dayCache // by column
+}
+
+func newEncoder(f Format, columns int) *encoder {
+	e := &encoder{delimiter: f.delimiter()[0], null: []byte(f.Null), single: columns == 1, days: make([]dayCache, columns)}
+	for c := 0x80; c < 0x100; c++ {
+		e.class[c] = notASCII
+	}
+	for _, c := range []byte{e.delimiter, '"', '\r', '\n'} {
+		e.class[c] |= wantsQuote
+	}
+	return e
+}
+
+// header appends the columns' names, which are text like any other.
+func (e *encoder) header(b []byte, columns []source.Column) []byte {
+	for i, c := range columns {
+		if i > 0 {
+			b = append(b, e.delimiter)
+		}
+		b = e.text(b, []byte(c.Name))
+	}
+	return append(b, '\r', '\n')
+}
+
+// cell appends the i-th cell without its delimiter.
+func (e *encoder) cell(b []byte, i int, v *source.Value) ([]byte, error) {
+	switch v.Kind {
+	case source.KindNull:
+		if e.single && len(e.null) == 0 {
+			return append(b, '"', '"'), nil
+		}
+		return append(b, e.null...), nil
+	case source.KindInt:
+		return strconv.AppendInt(b, v.Int, 10), nil
+	case source.KindText:
+		return e.text(b, v.Text), nil
+	case source.KindFloat:
+		return appendFloat(b, v.Float), nil
+	case source.KindDecimal:
+		if !plainNumber(v.Text) {
+			return e.text(b, v.Text), nil
+		}
+		return append(b, v.Text...), nil
+	case source.KindBool:
+		return strconv.AppendBool(b, v.Int != 0), nil
+	case source.KindBytes:
+		return appendHex(b, v.Text), nil
+	case source.KindDate, source.KindTimestamp:
+		if y := v.Time.UTC().Year(); y < 0 || y > 9999 {
+			return b, failure.New(failure.FileUnsupported, "column %d holds the year %d; CSV takes years 0 to 9999: convert the column to text in the query", i+1, y)
+		}
+		return e.days[i].append(b, v.Time, v.Kind == source.KindTimestamp), nil
+	}
+	return b, failure.New(failure.FileUnsupported, "column %d holds a value of the unknown kind %d: convert the column to text in the query", i+1, v.Kind)
+}
+
+// text appends a text, quoted and neutralised as it needs.
+func (e *encoder) text(b, s []byte) []byte {
+	var marks byte
+	for _, c := range s {
+		marks |= e.class[c]
+	}
+	if marks&notASCII != 0 && !utf8.Valid(s) {
+		s = bytes.ToValidUTF8(s, []byte("\uFFFD"))
+	}
+	guard := dangerous(s)
+	if !guard && marks&wantsQuote == 0 && len(s) > 0 && s[0] != ' ' && s[len(s)-1] != ' ' && !bytes.Equal(s, e.null) {
+		return append(b, s...)
+	}
+	b = append(b, '"')
+	if guard {
+		b = append(b, '\'')
+	}
+	for {
+		i := bytes.IndexByte(s, '"')
+		if i < 0 {
+			break
+		}
+		b = append(append(b, s[:i]...), '"', '"')
+		s = s[i+1:]
+	}
+	return append(append(b, s...), '"')
+}
+
+// plainNumber keeps what is not digits, sign, point or exponent from passing as a number.
+func plainNumber(s []byte) bool {
+	digits := false
+	for i, c := range s {
+		switch {
+		case c >= '0' && c <= '9':
+			digits = true
+		case (c == '-' || c == '+') && (i == 0 || s[i-1] == 'e' || s[i-1] == 'E'):
+		case (c == '.' || c == 'e' || c == 'E') && i > 0:
+		default:
+			return false
+		}
+	}
+	return digits
+}
+
+func appendFloat(b []byte, f float64) []byte {
+	switch abs := math.Abs(f); {
+	case math.IsNaN(f):
+		return append(b, "NaN"...)
+	case math.IsInf(f, 1):
+		return append(b, "Infinity"...)
+	case math.IsInf(f, -1):
+		return append(b, "-Infinity"...)
+	case abs != 0 && (abs < 1e-6 || abs >= 1e21):
+		return strconv.AppendFloat(b, f, 'e', -1, 64)
+	}
+	return strconv.AppendFloat(b, f, 'f', -1, 64)
+}
+
+const hexDigits = "0123456789abcdef"
+
+func appendHex(b, s []byte) []byte {
+	b = append(b, '\\', 'x')
+	for _, c := range s {
+		b = append(b, hexDigits[c>>4], hexDigits[c&15])
+	}
+	return b
+}

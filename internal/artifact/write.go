@@ -1,0 +1,163 @@
+package artifact
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+
+	"almanac/internal/failure"
+	"almanac/internal/source"
+)
+
+// Result is what a run records of its file.
+type Result struct {
+	Rows   int64 // without the header
+	Bytes  int64
+	SHA256 string // lower-case hexadecimal, of the bytes that were written
+}
+
+const (
+	blockSize = 1 << 20
+	blocks    = 3 // one being filled, one waiting, one being hashed and written
+)
+
+// Write turns all rows into a file in w, which receives blocks of about 1 MiB from one other goroutine; when Write
+// returns, that goroutine has ended. It does not close rows.
+//
+// An error of rows is returned as it is. An error of w is file_unavailable unless it carries a failure of its own.
+// More than maxBytes, if that is above zero, is file_too_large; w has received no more than maxBytes then. After any
+// error the bytes in w are worthless.
+func Write(ctx context.Context, rows source.Rows, f Format, w io.Writer, maxBytes int64) (Result, error) {
+	if errs := f.Validate(); len(errs) > 0 {
+		e := errs[0]
+		return Result{}, failure.New(failure.FileUnsupported, "format.%s is %q; it must be %s", e.Field, failure.Cut(e.Value, 60), e.Want)
+	}
+	s := startSink(w, maxBytes)
+	count, err := encode(ctx, rows, f, s)
+	if failed := s.finish(); failed != nil && (err == nil || errors.Is(err, errSink)) {
+		err = failed
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Rows: count, Bytes: s.bytes, SHA256: hex.EncodeToString(s.hash.Sum(nil))}, nil
+}
+
+// encode drains rows into the sink.
+func encode(ctx context.Context, rows source.Rows, f Format, s *sink) (count int64, err error) {
+	columns := rows.Columns()
+	e := newEncoder(f, len(columns))
+	b := <-s.free
+	if f.BOM {
+		b = append(b, "\uFEFF"...)
+	}
+	b = e.header(b, columns)
+	for {
+		row, err := rows.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return count, err
+		}
+		for i := range row {
+			if i > 0 {
+				b = append(b, e.delimiter)
+			}
+			if b, err = e.cell(b, i, &row[i]); err != nil {
+				return count, err
+			}
+			if len(b) >= blockSize {
+				if b, err = s.pass(b); err != nil {
+					return count, err
+				}
+			}
+		}
+		b = append(b, '\r', '\n')
+		count++
+	}
+	_, err = s.pass(b)
+	return count, err
+}
+
+// errSink tells encode to end; sink.finish has the reason.
+var errSink = errors.New("the file cannot be written any further")
+
+// sink hashes and writes full blocks while the next one is filled.
+type sink struct {
+	w          io.Writer
+	max        int64
+	hash       hash.Hash
+	bytes      int64
+	free, full chan []byte
+	ended      chan struct{} // closed after the last block, or at the first error
+	err        error         // valid once ended is closed
+}
+
+func startSink(w io.Writer, max int64) *sink {
+	s := &sink{w: w, max: max, hash: sha256.New(), free: make(chan []byte, blocks), full: make(chan []byte, blocks), ended: make(chan struct{})}
+	for range blocks {
+		s.free <- nil
+	}
+	go s.run()
+	return s
+}
+
+func (s *sink) run() {
+	defer close(s.ended)
+	for b := range s.full {
+		if s.max > 0 && s.bytes+int64(len(b)) > s.max {
+			s.err = failure.New(failure.FileTooLarge, "the file passes its limit of %d bytes: narrow the query, or raise limits.bytes", s.max)
+			return
+		}
+		if s.err = s.write(b); s.err != nil {
+			return
+		}
+		if cap(b) > 4*blockSize { // one giant cell must not keep its memory
+			b = nil
+		}
+		s.free <- b[:0]
+	}
+}
+
+func (s *sink) write(b []byte) error {
+	s.bytes += int64(len(b))
+	s.hash.Write(b)
+	n, err := s.w.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	var own *failure.Failure
+	if err == nil || errors.As(err, &own) {
+		return err
+	}
+	return failure.Wrap(failure.FileUnavailable, err, "the file could not be written")
+}
+
+// pass hands a block over and returns an empty one.
+func (s *sink) pass(b []byte) ([]byte, error) {
+	select {
+	case s.full <- b:
+	case <-s.ended:
+		return nil, errSink
+	}
+	select {
+	case next := <-s.free:
+		if next == nil {
+			next = make([]byte, 0, blockSize+blockSize/8)
+		}
+		return next, nil
+	case <-s.ended:
+		return nil, errSink
+	}
+}
+
+// finish waits for the blocks that are under way, and returns the error that ended the sink.
+func (s *sink) finish() error {
+	close(s.full)
+	<-s.ended
+	return s.err
+}
