@@ -309,9 +309,10 @@ func TestHeadersAreFolded(t *testing.T) {
 
 func TestV11FileNameOfAnyScript(t *testing.T) {
 	for in, want := range map[string]string{
-		"Q3 \"a/b\"\r\nx 🙂.csv":        `Q3 "a/b" x 🙂.csv`,
+		"Q3 \"a/b\"\r\nx 🙂.csv":        `Q3 "a_b" x 🙂.csv`,
 		"delays 2013-01-02.csv":        "delays 2013-01-02.csv",
 		"Verspätungen.csv":             "Verspätungen.csv",
+		`..\..\x/y.csv`:                `.._.._x_y.csv`,
 		"50% off.csv":                  "50% off.csv",
 		`a"; filename="evil.exe`:       `a"; filename="evil.exe`,
 		strings.Repeat("ü", 120) + ".": strings.Repeat("ü", 120) + ".",

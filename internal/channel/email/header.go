@@ -77,12 +77,12 @@ func foldValue(name, value string) string {
 // disposition tells the file's name twice where it is not plain ASCII: as a fallback, and as RFC 2231 has it (the
 // ext-value of RFC 5987), which readers prefer.
 func disposition(name string) string {
-	name = failure.Cut(plain(name), 255)
+	name = strings.NewReplacer("/", "_", `\`, "_").Replace(failure.Cut(plain(name), 255)) // a name, never a path
 	if name == "" {
 		name = "file"
 	}
 	fallback := strings.Map(func(r rune) rune {
-		if r > '~' || strings.ContainsRune(`"\/%`, r) {
+		if r > '~' || strings.ContainsRune(`"%`, r) {
 			return '_'
 		}
 		return r
