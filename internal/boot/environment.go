@@ -12,18 +12,18 @@ import (
 // Names of the environment variables. The infrastructure sets them, Environment reads them; both from here.
 const (
 	EnvStage          = "STAGE"
-	EnvLocal          = "LOCAL_CLOUD"       // "ministack" in the local profile, else empty
-	EnvSchedulesTable = "SCHEDULES_TABLE"   // table name
-	EnvDataBucket     = "DATA_BUCKET"       // source data files
-	EnvFilesBucket    = "FILES_BUCKET"      // produced files
-	EnvQueryQueue     = "QUERY_RUNS_QUEUE"  // URL
-	EnvMailFrom       = "MAIL_FROM"         // verified SES identity
-	EnvMailName       = "MAIL_NAME"         // display name of the sender
-	EnvPublicURL      = "PUBLIC_URL"        // base of links, without a trailing slash
-	EnvPrivateNets    = "PRIVATE_NETWORKS"  // comma-separated CIDRs that webhooks may reach
-	EnvAllowList      = "RECIPIENT_ALLOW"   // comma-separated addresses, domains or hosts; empty: everyone
-	EnvSecretPrefix   = "SECRET_PREFIX"     // webhook secrets are <prefix><id> in Secrets Manager
-	EnvTiming         = "TIMING"            // schedule.Timing as JSON
+	EnvLocal          = "LOCAL_CLOUD"      // "ministack" in the local profile, else empty
+	EnvSchedulesTable = "SCHEDULES_TABLE"  // table name
+	EnvDataBucket     = "DATA_BUCKET"      // source data files
+	EnvFilesBucket    = "FILES_BUCKET"     // produced files
+	EnvQueryQueue     = "QUERY_RUNS_QUEUE" // URL
+	EnvMailFrom       = "MAIL_FROM"        // verified SES identity
+	EnvMailName       = "MAIL_NAME"        // display name of the sender
+	EnvPublicURL      = "PUBLIC_URL"       // base of links, without a trailing slash
+	EnvPrivateNets    = "PRIVATE_NETWORKS" // comma-separated CIDRs that webhooks may reach
+	EnvAllowList      = "RECIPIENT_ALLOW"  // comma-separated addresses, domains or hosts; empty: everyone
+	EnvSecretPrefix   = "SECRET_PREFIX"    // webhook secrets are <prefix><id> in Secrets Manager
+	EnvTiming         = "TIMING"           // schedule.Timing as JSON
 	EnvMetrics        = "METRICS_NAMESPACE"
 )
 

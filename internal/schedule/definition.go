@@ -6,6 +6,7 @@ import (
 	"almanac/internal/artifact"
 	"almanac/internal/calendar"
 	"almanac/internal/channel"
+	"almanac/internal/schema"
 )
 
 // Definition is one immutable version of a schedule, as a person writes it. Runs name the version that they were
@@ -29,7 +30,8 @@ type Definition struct {
 // File says what the rows become and how long it is kept.
 type File struct {
 	artifact.Format
-	RetentionDays int `json:"retention_days,omitempty"` // one of Retentions; default 30
+	RetentionDays int      `json:"retention_days,omitempty"` // one of Retentions; default 30
+	LinkLife      Duration `json:"link_life,omitzero"`       // how long links to the file work; default: as long as the file is kept
 }
 
 // Retentions are the retention times of files, in days. Each is a prefix in the bucket with a lifecycle rule of its
@@ -113,40 +115,51 @@ type Schedule struct {
 
 // Run is one occurrence on its way.
 type Run struct {
-	Schedule    string
-	Occurrence  string // occurrence key
-	Nominal     time.Time
-	Manual      bool
-	Version     int // of the definition
-	Workspace   string
-	State       RunState
-	Attempts    int
-	MaxAttempts int
-	Yields      int
-	Offers      int
-	DeadLetters int
-	LeaseOwner  string    // empty: no lease
-	LeaseEnd    time.Time // wall time
-	BegunWith   int       // outcomes recorded when the present attempt began
-	WakeAt      time.Time // wall time at which the sweep looks
-	File        *RecordedFile
-	FileExpires time.Time // wall time
-	QueryNumber int
-	QueryID     string
-	QueryEnded  bool
-	ErrorCode   string
-	ErrorText   string
-	StopBy      string
-	StopWhy     string
-	RequestedBy string // manual runs
-	RequestHash string
-	CreatedAt   time.Time // wall time
-	SettledAt   time.Time // wall time
-	SettledBy   string    // lease token
-	Submitted   int
-	SkippedN    int
-	History     string
-	Timeline    []string
+	Schedule     string
+	Occurrence   string // occurrence key
+	Nominal      time.Time
+	Manual       bool
+	Version      int // of the definition
+	Workspace    string
+	State        RunState
+	Attempts     int
+	AttemptsLeft int // what remains of the budget; yields give theirs back
+	Yields       int
+	Offers       int
+	DeadLetters  int
+	LeaseOwner   string    // empty: no lease
+	LeaseEnd     time.Time // wall time
+	WakeAt       time.Time // wall time at which the sweep looks
+	File         *RecordedFile
+	FileExpires  time.Time // wall time
+	LinkExpires  time.Time // wall time; never after FileExpires
+	QueryNumber  int
+	QueryID      string
+	QueryEnded   bool
+	ErrorCode    string
+	ErrorText    string
+	StopBy       string
+	StopWhy      string
+	RequestedBy  string // manual runs
+	RequestHash  string
+	CreatedAt    time.Time // wall time
+	SettledAt    time.Time // wall time
+	SettledBy    string    // lease token
+	Submitted    int
+	SkippedN     int
+	History      string
+	Timeline     []string
+}
+
+// ID names the run in messages, logs and routes.
+func (r Run) ID() string { return schema.RunID(r.Schedule, r.Occurrence) }
+
+// Settled reports whether the run has ended for good.
+func (r Run) Settled() bool { return Runs.Settled(r.State) }
+
+// LeaseLive reports whether another worker holds the run: a lease has ended when its end is past or it was released.
+func (r Run) LeaseLive(now time.Time) bool {
+	return r.State == Running && r.LeaseOwner != "" && !now.After(r.LeaseEnd)
 }
 
 // RecordedFile is the one file of a run. Key holds the run and the writer's lease token, so that no later writer can
@@ -167,17 +180,17 @@ type Submission struct {
 	RecipientHash string
 	Recipient     string // the address, never logged
 	State         SubmissionState
-	Owner         string    // token of the worker that sends
-	OwnerUntil    time.Time // wall time at which the owner's lease ends
-	NotAccepted   bool
-	Tries         int
-	Frozen        channel.Frozen
-	Token         string // secret of the download and unsubscribe links
-	ProviderID    string
-	Reason        string
-	Detail        string
-	RevokedAt     time.Time
-	UpdatedAt     time.Time
+	Owner         string // token of the worker that sends
+
+	NotAccepted bool
+	Tries       int
+	Frozen      channel.Frozen
+	Token       string // secret of the download and unsubscribe links
+	ProviderID  string
+	Reason      string
+	Detail      string
+	RevokedAt   time.Time
+	UpdatedAt   time.Time
 }
 
 // Skip is one contiguous range of occurrences that did not run.
@@ -186,6 +199,53 @@ type Skip struct {
 	First, Last time.Time
 	Count       int
 	Reason      string
+}
+
+// Look is what must be known before one recipient is asked, read at one moment.
+type Look struct {
+	Run          Run
+	Control      Control
+	Submission   *Submission // nil: none yet
+	Suppressed   bool
+	Unsubscribed bool
+}
+
+// ClockSetting is business time in the local profile: Base is the business time at the wall time Wall, and it flows on
+// from there unless Frozen. The zero setting is wall time.
+type ClockSetting struct {
+	Base, Wall time.Time
+	Frozen     bool
+}
+
+// At is the business time at a wall time.
+func (c ClockSetting) At(wall time.Time) time.Time {
+	switch {
+	case c.Base.IsZero():
+		return wall
+	case c.Frozen:
+		return c.Base
+	}
+	return c.Base.Add(wall.Sub(c.Wall))
+}
+
+// Audit is one act of a person.
+type Audit struct {
+	Subject string // what was acted on, e.g. a run's or schedule's id
+	At      time.Time
+	Who     string
+	What    string
+	Why     string
+	Before  string
+	After   string
+}
+
+// DeadLetter is a message that nobody could read.
+type DeadLetter struct {
+	MessageID string
+	Queue     string
+	Body      string
+	Reason    string
+	At        time.Time
 }
 
 // Control is the red button of a stage.

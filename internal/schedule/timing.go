@@ -42,7 +42,6 @@ type Timing struct {
 	Reserve       Duration `json:"reserve"`        // no recipient is begun with less time left than this
 	SendTimeout   Duration `json:"send_timeout"`   // one try of one request
 	Missed        Duration `json:"missed"`         // an occurrence is missed when seen this long past its nominal time
-	LinkLife      Duration `json:"link_life"`      // a download link lives this long, at most the file's retention; 0: the file's retention
 	RunRetention  Duration `json:"run_retention"`  // runs, submissions and skip records expire after this
 	NeverStarted  int      `json:"never_started"`  // DLQ visits without a begin or resume between, until a run fails
 	TickReserve   Duration `json:"tick_reserve"`   // dispatch takes nothing new with less time left than this
@@ -91,9 +90,6 @@ func (t Timing) Validate() error {
 		if f.v <= 0 {
 			return fmt.Errorf("TIMING: %s is %d; want more than 0", f.name, f.v)
 		}
-	}
-	if t.LinkLife < 0 {
-		return fmt.Errorf("TIMING: link_life is %s; want 0 (the file's retention) or more", t.LinkLife.Std())
 	}
 	// A message's visibility is at most 12 hours (AWS: ChangeMessageVisibility); the specification stays at 15 minutes.
 	if t.BackoffMax.Std() > 12*time.Hour {

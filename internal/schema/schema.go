@@ -62,20 +62,28 @@ const (
 	Zone           = "zone"
 
 	// run
-	Schedule    = "schedule"
-	Occurrence  = "occurrence"
-	Nominal     = "nominal"
-	Manual      = "manual"
-	DefVersion  = "def_version"
-	Attempts    = "attempts"
+	Schedule     = "schedule"
+	Occurrence   = "occurrence"
+	Nominal      = "nominal"
+	Manual       = "manual"
+	DefVersion   = "def_version"
+	Attempts     = "attempts"
+	AttemptsLeft = "attempts_left" // what remains of the budget: attempts less yields, counted down
+
 	Yields      = "yields"
 	Offers      = "offers"
 	DeadLetters = "dead_letters"
 	LeaseOwner  = "lease_owner"
 	LeaseEnd    = "lease_end"
-	BegunWith   = "begun_with" // outcomes recorded when the attempt began, to tell progress
 	File        = "file"
+	FileKey     = "key"
+	FileName    = "name"
+	FileRows    = "rows"
+	FileBytes   = "bytes"
+	FileSHA     = "sha256"
+	FileAsOf    = "as_of"
 	FileExpires = "file_expires_at"
+	LinkExpires = "link_expires_at"
 	QueryNumber = "query_number"
 	QueryID     = "query_id"
 	QueryEnded  = "query_ended"
@@ -90,6 +98,7 @@ const (
 	Timeline    = "timeline"
 	RequestedBy = "requested_by"
 	RequestHash = "request_hash"
+	AdmittedBy  = "admitted_by" // token of the dispatcher or request that admitted
 	History     = "history"
 
 	// submission
@@ -106,6 +115,7 @@ const (
 	Detail      = "detail"
 	RevokedAt   = "revoked_at"
 	Tries       = "tries"
+	UpdatedAt   = "updated_at"
 
 	// skip record
 	First = "first"

@@ -1,0 +1,413 @@
+package schedule
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"almanac/internal/calendar"
+)
+
+// EditLedger is what people's commands ask of the store.
+type EditLedger interface {
+	Schedule(ctx context.Context, id string) (Schedule, error)
+	Definition(ctx context.Context, id string, version int) (Version, error)
+	Workspace(ctx context.Context, id string) (Workspace, error)
+	Source(ctx context.Context, name string) (SourceConfig, error)
+	PutWorkspace(ctx context.Context, w Workspace, by string, at time.Time) error
+	PutSource(ctx context.Context, c SourceConfig, by string, at time.Time) error
+	CreateSchedule(ctx context.Context, v Version, s Schedule, skips []Skip, ttl time.Time) error
+	EditSchedule(ctx context.Context, v Version, s Schedule, next time.Time, skips []Skip, ttl time.Time) error
+	PauseSchedule(ctx context.Context, s Schedule, reason, by string, now time.Time) error
+	ResumeSchedule(ctx context.Context, s Schedule, next time.Time, skips []Skip, ttl time.Time) error
+	DeleteSchedule(ctx context.Context, s Schedule, expires time.Time) error
+	Admit(ctx context.Context, a Admission) error
+	RecordAudit(ctx context.Context, a Audit, id string) error
+}
+
+// Editor carries out people's commands on schedules. Each reads, decides and writes on the condition of what it read;
+// where the row changed meanwhile it reads again.
+type Editor struct {
+	Ledger EditLedger
+	Queue  Queue
+	Clocks Clocks
+	Timing Timing
+	Token  func() string
+	Log    *slog.Logger
+}
+
+// Change is what applying a definition does, or would do.
+type Change struct {
+	ID      string
+	Action  string // "create", "edit" or "unchanged"
+	Version int
+	Diff    []string // one line per field that differs
+	NextDue []calendar.Entry
+}
+
+// previews is how many due times a plan shows.
+const previews = 5
+
+// Plan says what Apply would do; it changes nothing.
+func (e *Editor) Plan(ctx context.Context, d Definition) (Change, error) {
+	_, _, c, err := e.compare(ctx, d)
+	return c, err
+}
+
+// Apply saves a definition: a new schedule, a new version, or nothing where it is equal. ifVersion, where not 0, is the
+// version that the caller has seen; another one is a Conflict.
+func (e *Editor) Apply(ctx context.Context, d Definition, by string, ifVersion int) (Change, error) {
+	for {
+		s, old, c, err := e.compare(ctx, d)
+		if err != nil {
+			return c, err
+		}
+		if ifVersion != 0 && s.Version != ifVersion {
+			return c, &Conflict{Event: "edit", Why: fmt.Sprintf("you have seen version %d, the schedule is at version %d", ifVersion, s.Version), Schedule: &s}
+		}
+		if c.Action == "unchanged" {
+			return c, nil
+		}
+		err = e.save(ctx, d, by, s, old)
+		if IsConflict(err) && ifVersion == 0 && ctx.Err() == nil {
+			continue // somebody saved, or an occurrence was admitted, between read and write
+		}
+		if IsConflict(err) && ctx.Err() == nil {
+			if now, readErr := e.Ledger.Schedule(ctx, d.ID); readErr == nil && now.Version == ifVersion {
+				continue // only its due time moved on
+			}
+		}
+		return c, err
+	}
+}
+
+// compare reads what stands and checks what only the store can tell.
+func (e *Editor) compare(ctx context.Context, d Definition) (Schedule, Version, Change, error) {
+	d = d.withDefaults()
+	c := Change{ID: d.ID, Action: "create", Version: 1}
+	if ps := d.Check(); len(ps) > 0 {
+		return Schedule{}, Version{}, c, ps
+	}
+	if err := e.references(ctx, d); err != nil {
+		return Schedule{}, Version{}, c, err
+	}
+	now, err := e.Clocks.Business(ctx)
+	if err != nil {
+		return Schedule{}, Version{}, c, err
+	}
+	rule, err := calendar.Parse(d.Recurrence)
+	if err != nil {
+		return Schedule{}, Version{}, c, err
+	}
+	c.NextDue = rule.Preview(now, previews)
+	s, err := e.Ledger.Schedule(ctx, d.ID)
+	if errors.Is(err, ErrNotFound) {
+		return Schedule{ID: d.ID}, Version{}, c, nil
+	}
+	if err != nil {
+		return s, Version{}, c, err
+	}
+	if s.State == Deleted {
+		return s, Version{}, c, &Conflict{Event: "edit", Why: "the schedule was deleted; its id is free again once its runs have expired. Choose another id", Schedule: &s}
+	}
+	old, err := e.Ledger.Definition(ctx, d.ID, s.Version)
+	if err != nil {
+		return s, old, c, err
+	}
+	if old.Workspace != d.Workspace {
+		return s, old, c, Problems{{"workspace", fmt.Sprintf("%q", d.Workspace), fmt.Sprintf("%q: a schedule does not move between workspaces; delete it and create another", old.Workspace)}}
+	}
+	c.Action, c.Version = "edit", s.Version+1
+	if old.Hash == d.Hash() {
+		c.Action, c.Version = "unchanged", s.Version
+	}
+	c.Diff = diff(old.Definition, d)
+	return s, old, c, nil
+}
+
+// references checks the names that a definition refers to.
+func (e *Editor) references(ctx context.Context, d Definition) error {
+	if _, err := e.Ledger.Workspace(ctx, d.Workspace); errors.Is(err, ErrNotFound) {
+		return Problems{{"workspace", fmt.Sprintf("%q", d.Workspace), "a workspace that exists; `almanac get workspaces` lists them"}}
+	} else if err != nil {
+		return err
+	}
+	src, err := e.Ledger.Source(ctx, d.Source)
+	if errors.Is(err, ErrNotFound) || err == nil && !src.Serves(d.Workspace) {
+		return Problems{{"source", fmt.Sprintf("%q", d.Source), fmt.Sprintf("a source that workspace %s may use; `almanac get sources` lists them", d.Workspace)}}
+	}
+	return err
+}
+
+// Serves reports whether a workspace may use the source.
+func (s SourceConfig) Serves(workspace string) bool {
+	return slices.Contains(s.Workspaces, "*") || slices.Contains(s.Workspaces, workspace)
+}
+
+func (e *Editor) save(ctx context.Context, d Definition, by string, s Schedule, old Version) error {
+	d = d.withDefaults()
+	now, err := e.Clocks.Business(ctx)
+	if err != nil {
+		return err
+	}
+	wall := e.Clocks.Wall()
+	v := Version{Definition: d, Number: s.Version + 1, Hash: d.Hash(), CreatedBy: by, CreatedAt: wall}
+	ttl := wall.Add(e.Timing.RunRetention.Std())
+	if s.Version == 0 {
+		next, gaps, err := nextDue(d.Recurrence, now)
+		if err != nil {
+			return err
+		}
+		fresh := Schedule{ID: d.ID, Workspace: d.Workspace, Name: d.Name, NextDue: next}
+		if err := e.Ledger.CreateSchedule(ctx, v, fresh, skips(d.ID, gaps), ttl); err != nil {
+			return err
+		}
+		return e.audit(ctx, d.ID, by, "create", "", "", "version 1")
+	}
+	next, gaps := s.NextDue, []calendar.Skip(nil)
+	if old.Recurrence != d.Recurrence {
+		// Strictly after the last occurrence admitted, and after now: a time that the new rule has (cases V14, V15).
+		from := now
+		if s.LastNominal.After(from) {
+			from = s.LastNominal
+		}
+		if next, gaps, err = nextDue(d.Recurrence, from); err != nil {
+			return err
+		}
+	}
+	if s.State != Active {
+		gaps = nil
+	}
+	if err := e.Ledger.EditSchedule(ctx, v, s, next, skips(d.ID, gaps), ttl); err != nil {
+		return err
+	}
+	return e.audit(ctx, d.ID, by, "edit", "", fmt.Sprintf("version %d", s.Version), fmt.Sprintf("version %d", v.Number))
+}
+
+func nextDue(spec calendar.Spec, after time.Time) (time.Time, []calendar.Skip, error) {
+	rule, err := calendar.Parse(spec)
+	if err != nil {
+		return time.Time{}, nil, err
+	}
+	next := rule.Next(after)
+	return next.At, next.Skipped, nil
+}
+
+// change reads a schedule and writes on the condition of what it read, again where it changed meanwhile.
+func (e *Editor) change(ctx context.Context, id string, write func(Schedule) error) (Schedule, error) {
+	for {
+		s, err := e.Ledger.Schedule(ctx, id)
+		if err != nil {
+			return s, err
+		}
+		if s.State == Deleted {
+			return s, ErrNotFound
+		}
+		err = write(s)
+		var c *Conflict
+		if errors.As(err, &c) && c.Schedule != nil && *c.Schedule != s && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return s, err
+		}
+		return e.Ledger.Schedule(ctx, id)
+	}
+}
+
+// Pause stops admission; runs admitted before are delivered.
+func (e *Editor) Pause(ctx context.Context, id, reason, by string) (Schedule, error) {
+	if ps := needReason(reason); ps != nil {
+		return Schedule{}, ps
+	}
+	s, err := e.change(ctx, id, func(s Schedule) error { return e.Ledger.PauseSchedule(ctx, s, reason, by, e.Clocks.Wall()) })
+	if err != nil {
+		return s, err
+	}
+	return s, e.audit(ctx, id, by, "pause", reason, string(Active), string(Paused))
+}
+
+// Resume admits again, from the first due time in the future: nothing missed while paused is sent.
+func (e *Editor) Resume(ctx context.Context, id, reason, by string) (Schedule, error) {
+	if ps := needReason(reason); ps != nil {
+		return Schedule{}, ps
+	}
+	s, err := e.change(ctx, id, func(s Schedule) error {
+		def, err := e.Ledger.Definition(ctx, id, s.Version)
+		if err != nil {
+			return err
+		}
+		from, err := e.Clocks.Business(ctx)
+		if err != nil {
+			return err
+		}
+		if s.LastNominal.After(from) {
+			from = s.LastNominal
+		}
+		next, gaps, err := nextDue(def.Recurrence, from)
+		if err != nil {
+			return err
+		}
+		return e.Ledger.ResumeSchedule(ctx, s, next, skips(id, gaps), e.Clocks.Wall().Add(e.Timing.RunRetention.Std()))
+	})
+	if err != nil {
+		return s, err
+	}
+	return s, e.audit(ctx, id, by, "resume", reason, string(Paused), string(Active))
+}
+
+// Delete ends a schedule. Its item stays until its runs expire; a run not begun fails as schedule_deleted.
+func (e *Editor) Delete(ctx context.Context, id, reason, by string) error {
+	if ps := needReason(reason); ps != nil {
+		return ps
+	}
+	var was State
+	_, err := e.change(ctx, id, func(s Schedule) error {
+		was = s.State
+		return e.Ledger.DeleteSchedule(ctx, s, e.Clocks.Wall().Add(e.Timing.RunRetention.Std()))
+	})
+	if err != nil {
+		return err
+	}
+	return e.audit(ctx, id, by, "delete", reason, string(was), string(Deleted))
+}
+
+func needReason(reason string) error {
+	var c checker
+	c.line("reason", reason, 200, true)
+	if len(c.ps) > 0 {
+		return c.ps
+	}
+	return nil
+}
+
+// RunNow admits a manual run under the caller's idempotency key. The same key again finds the same run; with another
+// request it is a Conflict whose Why begins with "key reused".
+func (e *Editor) RunNow(ctx context.Context, id, principal, key, requestHash string) (Run, bool, error) {
+	s, err := e.Ledger.Schedule(ctx, id)
+	if err != nil {
+		return Run{}, false, err
+	}
+	if s.State == Deleted {
+		return Run{}, false, ErrNotFound
+	}
+	def, err := e.Ledger.Definition(ctx, id, s.Version)
+	if err != nil {
+		return Run{}, false, err
+	}
+	now, err := e.Clocks.Business(ctx)
+	if err != nil {
+		return Run{}, false, err
+	}
+	r := NewRun(def, now, e.Clocks.Wall(), e.Timing)
+	r.Manual, r.Occurrence, r.RequestedBy, r.RequestHash = true, ManualKey(principal, key), principal, requestHash
+	err = e.Ledger.Admit(ctx, Admission{Run: r, Token: e.Token(), TTL: e.Clocks.Wall().Add(e.Timing.RunRetention.Std())})
+	var c *Conflict
+	if errors.As(err, &c) && c.Run != nil {
+		if c.Run.RequestHash != requestHash {
+			return *c.Run, false, &Conflict{Event: "run now", Why: "key reused: this Idempotency-Key was used for another request", Run: c.Run}
+		}
+		return *c.Run, false, nil
+	}
+	if err != nil {
+		return r, false, err
+	}
+	Offer(ctx, e.Queue, []string{r.ID()}, e.Log)
+	return r, true, e.audit(ctx, r.ID(), principal, "run now", "", "", r.ID())
+}
+
+// ManualKey names a manual run by who asked and the key they asked with; never by a clock or a message.
+func ManualKey(principal, key string) string {
+	sum := sha256.Sum256([]byte(principal + "\n" + key))
+	return "manual-" + hex.EncodeToString(sum[:16])
+}
+
+// PutWorkspace and PutSource save configuration.
+func (e *Editor) PutWorkspace(ctx context.Context, w Workspace, by string) error {
+	if ps := w.Check(); len(ps) > 0 {
+		return ps
+	}
+	return e.Ledger.PutWorkspace(ctx, w, by, e.Clocks.Wall())
+}
+
+func (e *Editor) PutSource(ctx context.Context, s SourceConfig, by string) error {
+	if ps := s.Check(); len(ps) > 0 {
+		return ps
+	}
+	return e.Ledger.PutSource(ctx, s, by, e.Clocks.Wall())
+}
+
+func (e *Editor) audit(ctx context.Context, subject, by, what, why, before, after string) error {
+	return e.Ledger.RecordAudit(ctx, Audit{Subject: subject, At: e.Clocks.Wall(), Who: by, What: what, Why: why, Before: before, After: after}, e.Token())
+}
+
+// diff lists the fields that differ, by their names in the definition.
+func diff(a, b Definition) []string {
+	am, bm := fields(a), fields(b)
+	names := map[string]bool{}
+	for n := range am {
+		names[n] = true
+	}
+	for n := range bm {
+		names[n] = true
+	}
+	var lines []string
+	for _, n := range slices.Sorted(maps.Keys(names)) {
+		if am[n] != bm[n] {
+			lines = append(lines, fmt.Sprintf("%s: %s → %s", n, orAbsent(am[n]), orAbsent(bm[n])))
+		}
+	}
+	return lines
+}
+
+func orAbsent(s string) string {
+	if s == "" {
+		return "(absent)"
+	}
+	return s
+}
+
+// fields flattens a definition to dotted names and JSON values.
+func fields(d Definition) map[string]string {
+	b, err := json.Marshal(d)
+	if err != nil {
+		panic("schedule: a definition that JSON cannot hold: " + err.Error()) // cannot happen: it came from JSON
+	}
+	var doc any
+	if err := json.Unmarshal(b, &doc); err != nil {
+		panic("schedule: JSON that was just made cannot be read: " + err.Error()) // cannot happen
+	}
+	out := map[string]string{}
+	var walk func(string, any)
+	walk = func(name string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, e := range v {
+				walk(joined(name, k), e)
+			}
+		case []any:
+			for i, e := range v {
+				walk(fmt.Sprintf("%s[%d]", name, i), e)
+			}
+		default:
+			text, _ := json.Marshal(v) // cannot fail: it came from JSON
+			out[name] = string(text)
+		}
+	}
+	walk("", doc)
+	return out
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "." + b
+}

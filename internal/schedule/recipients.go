@@ -1,0 +1,357 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"almanac/internal/artifact"
+	"almanac/internal/calendar"
+	"almanac/internal/channel"
+	"almanac/internal/failure"
+)
+
+// Target is one recipient as submissions count them: spellings of one address are one target (case V2).
+type Target struct {
+	Recipient
+	Hash string
+}
+
+func (t Target) key() string { return t.Channel() + "#" + t.Hash }
+
+// Targets are the distinct recipients, in the order of the definition. An address that cannot be normalised was
+// refused when the definition was saved; should one be met here, it is hashed as it stands.
+func Targets(list []Recipient) []Target {
+	var targets []Target
+	seen := map[string]bool{}
+	for _, r := range list {
+		normal, err := channel.Normalise(r.Channel(), r.Address())
+		if err != nil {
+			normal = r.Address()
+		}
+		t := Target{r, channel.RecipientHash(r.Channel(), normal)}
+		if !seen[t.key()] {
+			seen[t.key()] = true
+			targets = append(targets, t)
+		}
+	}
+	return targets
+}
+
+// deliver works through the recipients. A passing failure of one does not hold up the others; it throws the attempt
+// back when all have had their turn.
+func (w *work) deliver(ctx context.Context) error {
+	targets := Targets(w.def.Recipients)
+	var passing *failure.Failure
+	for _, t := range targets {
+		if err := w.timeFor(ctx); err != nil {
+			return err
+		}
+		err := w.one(ctx, t)
+		if err == nil {
+			continue
+		}
+		f := failure.From(err)
+		var y yielded
+		if errors.As(err, &y) || errors.Is(err, errLost) || IsConflict(err) || !f.Passing() || f.Code == failure.InternalError {
+			return err
+		}
+		if passing == nil || f.RetryAfter > passing.RetryAfter {
+			passing = f
+		}
+	}
+	if passing != nil {
+		return passing
+	}
+	return w.finish(ctx, targets)
+}
+
+// timeFor reports whether one more recipient may be begun: no item starts without its reserve (case I9).
+func (w *work) timeFor(ctx context.Context) error {
+	now := w.Clocks.Wall()
+	if now.After(w.lease.End) {
+		return errLost
+	}
+	end := w.lease.End.Add(-w.Timing.LeaseMargin.Std())
+	if ctx.Err() == nil && end.Sub(now) >= w.Timing.Reserve.Std() {
+		return nil
+	}
+	if w.fresh {
+		return yielded{"time is nearly up"}
+	}
+	return failure.New(failure.OutOfTime, "time was nearly up before the first recipient")
+}
+
+// one brings one recipient to an outcome, or says why not.
+func (w *work) one(ctx context.Context, t Target) error {
+	for {
+		look, err := w.Ledger.BeforeRecipient(ctx, w.run, t.Channel(), t.Hash)
+		switch {
+		case err != nil:
+			return err
+		case look.Run.LeaseOwner != w.lease.Token:
+			return errLost
+		case look.Run.StopBy != "":
+			return w.stopped(look.Run)
+		case look.Control.SendOff:
+			return yielded{"sending was switched off"}
+		}
+		err = w.step(ctx, t, look)
+		var c *Conflict
+		if errors.As(err, &c) && c.Submission != nil {
+			continue // the submission is not as read: look again
+		}
+		return err
+	}
+}
+
+// step decides what one recipient needs, from what was just read.
+func (w *work) step(ctx context.Context, t Target, look Look) error {
+	sub := look.Submission
+	if sub == nil {
+		return w.first(ctx, t, look)
+	}
+	switch ch := w.Channels[t.Channel()]; {
+	case sub.State != Pending:
+		return nil // it has its outcome, or waits for a person
+	case sub.NotAccepted, ch != nil && ch.HonoursKeys() && sub.Owner != w.lease.Token:
+		return w.once(ctx, t, *sub, look)
+	case sub.Owner == w.lease.Token:
+		// This attempt's own request to a receiver that honours keys, its reply lost: the next attempt asks again.
+		return failure.New(failure.SendFailed, "the receiver's answer to this attempt's request was lost")
+	default:
+		// An earlier worker may have sent and died. E-mail has no key that a receiver honours: never again unasked.
+		lost := *sub
+		lost.Detail, lost.UpdatedAt = "the worker that sent it did not come back", w.Clocks.Wall()
+		return w.Ledger.LoseTrack(ctx, lost, w.lease.Token, false, false)
+	}
+}
+
+// first records the intent, then sends.
+func (w *work) first(ctx context.Context, t Target, look Look) error {
+	ch, ok := w.Channels[t.Channel()]
+	if !ok {
+		return failure.New(failure.ChannelMisconfig, "channel %q is not set up in this stage", t.Channel())
+	}
+	sub := Submission{Run: w.id, Channel: t.Channel(), RecipientHash: t.Hash, Recipient: t.Address(), State: Pending,
+		Owner: w.lease.Token, Token: w.Token(), UpdatedAt: w.Clocks.Wall()}
+	reason, detail := w.unwanted(t, look)
+	if reason == "" {
+		frozen, err := ch.Freeze(ctx, w.delivery(t, sub), w.Clocks.Wall(), w.Entropy())
+		if err != nil {
+			return err
+		}
+		sub.Frozen = frozen
+	}
+	if err := w.Ledger.Intend(ctx, sub, w.expires()); err != nil {
+		return err
+	}
+	if reason != "" {
+		return w.refuse(ctx, sub, reason, detail)
+	}
+	return w.send(ctx, ch, t, sub)
+}
+
+// once takes a pending submission over and sends it again: nothing was accepted before, or the receiver honours its key.
+func (w *work) once(ctx context.Context, t Target, sub Submission, look Look) error {
+	ch, ok := w.Channels[t.Channel()]
+	if !ok {
+		return failure.New(failure.ChannelMisconfig, "channel %q is not set up in this stage", t.Channel())
+	}
+	if sub.NotAccepted && sub.Owner == w.lease.Token {
+		return failure.New(failure.SendThrottled, "the receiver did not accept the request in this attempt")
+	}
+	sub.UpdatedAt = w.Clocks.Wall()
+	marked := sub.NotAccepted
+	if err := w.Ledger.TakeOver(ctx, sub, w.lease.Token, ch.HonoursKeys()); err != nil {
+		return err
+	}
+	sub.Owner, sub.NotAccepted = w.lease.Token, false
+	if reason, detail := w.unwanted(t, look); reason != "" && marked {
+		return w.refuse(ctx, sub, reason, detail)
+	}
+	return w.send(ctx, ch, t, sub)
+}
+
+// unwanted says why a recipient is not asked at all.
+func (w *work) unwanted(t Target, look Look) (reason, detail string) {
+	switch {
+	case w.live != nil && !w.live[t.key()]:
+		return channel.ReasonRemoved, "taken off the schedule since the run was admitted"
+	case look.Unsubscribed:
+		return channel.ReasonUnsubscribed, "the recipient unsubscribed from this schedule"
+	case look.Suppressed:
+		return channel.ReasonSuppressed, "the address bounced or complained before"
+	case w.Allowed != nil && !w.Allowed(t.Channel(), t.Address()):
+		return channel.ReasonRefused, "this stage sends only to its allow-list"
+	}
+	return "", ""
+}
+
+func (w *work) refuse(ctx context.Context, sub Submission, reason, detail string) error {
+	sub.Reason, sub.Detail, sub.UpdatedAt = reason, detail, w.Clocks.Wall()
+	if err := w.Ledger.Refused(ctx, sub); err != nil {
+		return err
+	}
+	w.outcome(sub, "skipped", reason)
+	return nil
+}
+
+func (w *work) outcome(sub Submission, outcome, reason string) {
+	w.fresh = true
+	w.Count("submissions", 1, outcome, sub.Channel)
+	w.log.Info("recipient done", "recipient", sub.RecipientHash, "channel", sub.Channel, "outcome", outcome, "reason", reason)
+}
+
+// send tries once and records the verdict.
+func (w *work) send(ctx context.Context, ch channel.Channel, t Target, sub Submission) error {
+	sendCtx, cancel := context.WithTimeout(ctx, w.Timing.SendTimeout.Std())
+	v := ch.Send(sendCtx, w.delivery(t, sub), sub.Frozen)
+	cancel()
+	sub.UpdatedAt = w.Clocks.Wall()
+	sub.Detail = failure.Cut(v.Detail, 200)
+	switch v.Outcome {
+	case channel.Accepted:
+		if err := w.Ledger.Accepted(ctx, sub, v.ProviderID); err != nil {
+			return err
+		}
+		w.outcome(sub, "submitted", "")
+		return nil
+	case channel.Refused:
+		return w.refuse(ctx, sub, v.Reason, v.Detail)
+	case channel.NotAccepted, channel.RunRefused:
+		if err := w.Ledger.NotAccepted(ctx, sub); err != nil {
+			return err
+		}
+		w.outcomeless(sub, v.Failure)
+		return v.Failure
+	}
+	w.outcomeless(sub, v.Failure)
+	if ch.HonoursKeys() {
+		return v.Failure // stays pending: the next attempt asks again under the same key
+	}
+	return w.Ledger.LoseTrack(ctx, sub, w.lease.Token, false, false)
+}
+
+func (w *work) outcomeless(sub Submission, f *failure.Failure) {
+	w.log.Warn("request was not settled", "recipient", sub.RecipientHash, "channel", sub.Channel, "code", f.Code, "error", f.Message)
+	w.Count("submissions", 1, "unsettled", sub.Channel)
+}
+
+// delivery is all that a channel may know; it is the same on every try of one submission.
+func (w *work) delivery(t Target, sub Submission) channel.Delivery {
+	d := channel.Delivery{
+		Key: w.id + "/" + t.key(), ScheduleID: w.run.Schedule, ScheduleName: w.def.Name, Workspace: w.def.Workspace, RunID: w.id,
+		Occurrence: w.run.Occurrence, Nominal: w.run.Nominal, Zone: w.def.Recurrence.Zone, Recipient: t.Address(), Owner: w.def.Owner,
+		Subject: w.def.Mail.Subject, Introduction: w.def.Mail.Introduction, SecretID: t.Secret, NextDue: w.following(),
+		FileLink: w.Links.File(sub), Unsubscribe: w.Links.Unsubscribe(sub),
+	}
+	if f := w.run.File; f != nil {
+		d.File = channel.File{Name: f.Name, MediaType: artifact.MediaType(w.def.File.Format), Rows: f.Rows, Bytes: f.Bytes, SHA256: f.SHA256,
+			DataAsOf: f.DataAsOf, Open: w.content}
+	}
+	return d
+}
+
+// content reads the recorded file once per attempt, for channels that attach it.
+func (w *work) content(ctx context.Context) ([]byte, error) {
+	if w.bytes == nil {
+		b, err := w.Files.Read(ctx, *w.run.File)
+		if err != nil {
+			return nil, err
+		}
+		w.bytes = b
+	}
+	return w.bytes, nil
+}
+
+// following is the occurrence after this one, by the frozen rule; so each try says the same.
+func (w *work) following() time.Time {
+	rule, err := calendar.Parse(w.def.Recurrence)
+	if err != nil {
+		return time.Time{}
+	}
+	return rule.Next(w.run.Nominal).At
+}
+
+func (w *work) expires() int64 {
+	return w.run.CreatedAt.Add(w.Timing.RunRetention.Std()).Unix()
+}
+
+// finish settles a run whose recipients have all had their turn, by a consistent read of what they came to.
+func (w *work) finish(ctx context.Context, targets []Target) error {
+	subs, err := w.Ledger.Submissions(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	o := Outcome{Event: Succeed}
+	byKey := map[string]Submission{}
+	for _, s := range subs {
+		byKey[s.Channel+"#"+s.RecipientHash] = s
+	}
+	for _, t := range targets {
+		s, ok := byKey[t.key()]
+		switch {
+		case !ok, s.State == Pending:
+			return failure.New(failure.SendFailed, "a recipient has no outcome yet")
+		case s.State == Unknown:
+			return failure.New(failure.DeliveryUnknown, "a request was sent and its answer was lost; ask the recipient, then resend or resolve")
+		case s.State == NotSent:
+			return failure.New(failure.Code(s.Reason), "the run was about to fail when it was interrupted")
+		case s.State == Submitted:
+			o.Submitted++
+		default:
+			o.Skipped++
+		}
+	}
+	return w.settle(ctx, o)
+}
+
+// fail settles the run as failed. Before that every recipient without an outcome gets one: what was certainly not
+// accepted, or never asked, is not sent; what may have been accepted is unknown.
+func (w *work) fail(ctx context.Context, f *failure.Failure) error {
+	o := Outcome{Event: Fail, Code: f.Code, Message: f.Message}
+	if w.run.File != nil {
+		subs, err := w.Ledger.Submissions(ctx, w.id)
+		if err != nil {
+			return err
+		}
+		byKey := map[string]Submission{}
+		for _, s := range subs {
+			byKey[s.Channel+"#"+s.RecipientHash] = s
+		}
+		for _, t := range Targets(w.def.Recipients) {
+			sub, ok := byKey[t.key()]
+			if !ok {
+				sub = Submission{Run: w.id, Channel: t.Channel(), RecipientHash: t.Hash, Recipient: t.Address()}
+			}
+			state, err := w.giveUp(ctx, sub, f.Code)
+			if err != nil {
+				return err
+			}
+			switch state {
+			case Submitted:
+				o.Submitted++
+			case NotDelivered:
+				o.Skipped++
+			}
+		}
+	}
+	return w.settle(ctx, o)
+}
+
+// giveUp brings one submission of a run that is about to fail to its end.
+func (w *work) giveUp(ctx context.Context, sub Submission, code failure.Code) (SubmissionState, error) {
+	sub.UpdatedAt = w.Clocks.Wall()
+	switch {
+	case sub.State == "" || sub.State == Pending && sub.NotAccepted:
+		sub.Reason = string(code)
+		return NotSent, w.Ledger.Abandon(ctx, sub, w.lease.Token, w.expires())
+	case sub.State == Pending:
+		ch := w.Channels[sub.Channel]
+		honours := ch != nil && ch.HonoursKeys()
+		sub.Detail = "the run ended before the receiver's answer was known"
+		return Unknown, w.Ledger.LoseTrack(ctx, sub, w.lease.Token, honours, true)
+	}
+	return sub.State, nil
+}

@@ -1,0 +1,84 @@
+package schedule
+
+import (
+	"time"
+
+	"almanac/internal/failure"
+)
+
+// Outcome is how a run settles.
+type Outcome struct {
+	Event     RunEvent // Succeed, SkipEmpty or Fail
+	Code      failure.Code
+	Message   string
+	Submitted int
+	Skipped   int
+}
+
+// Effect is what a settle changes on the schedule. Nil pointers leave a field as it is.
+type Effect struct {
+	LastRun   *LastRun
+	Streak    *int
+	Success   time.Time // non-zero: the new LastSuccess
+	CloseOpen bool
+	Pause     string // non-empty: pause with this reason
+}
+
+// LastRun is the outcome of the latest settled run.
+type LastRun struct {
+	Occurrence string
+	Nominal    time.Time
+	State      RunState
+	Code       string
+}
+
+// Empty reports that the schedule stays as it is.
+func (e Effect) Empty() bool {
+	return e.LastRun == nil && e.Streak == nil && e.Success.IsZero() && !e.CloseOpen && e.Pause == ""
+}
+
+// EffectOf decides what a settle means for the schedule as read (lifecycles A, "Streak and order"): +1 on failed, 0 on
+// succeeded, unchanged on skipped; only a run later than the last one recorded changes streak and last run; open_run is
+// cleared only where it names this run; a pause lands only on an active schedule.
+func EffectOf(s Schedule, r Run, o Outcome) Effect {
+	var e Effect
+	if s.OpenRun == r.Occurrence {
+		e.CloseOpen = true
+	}
+	if s.LastRunNominal.IsZero() || r.Nominal.After(s.LastRunNominal) {
+		row, _ := Runs.Next(Running, o.Event)
+		e.LastRun = &LastRun{r.Occurrence, r.Nominal, row.To, string(o.Code)}
+		switch entry, _ := failure.Lookup(o.Code); {
+		case o.Event == Succeed:
+			e.Streak = new(int)
+		case o.Event == Fail && !entry.Quiet:
+			n := s.Streak + 1
+			e.Streak = &n
+		}
+	}
+	if o.Event == Succeed && r.Nominal.After(s.LastSuccess) {
+		e.Success = r.Nominal
+	}
+	if entry, ok := failure.Lookup(o.Code); ok && entry.Pauses && s.State == Active {
+		e.Pause = string(o.Code)
+	}
+	return e
+}
+
+// Lease is a worker's hold on a run: a fencing token and a bound in wall time, never extended.
+type Lease struct {
+	Token string
+	Now   time.Time // wall time of the write
+	End   time.Time // the invocation's deadline plus a margin
+	Wake  time.Time // when the sweep should look
+}
+
+// Admission is a run to be admitted. For a due occurrence Schedule is the row as read, and NextDue where it moves on to.
+type Admission struct {
+	Run      Run
+	Token    string // of the one who admits
+	Schedule *Schedule
+	NextDue  time.Time // zero: never again
+	Skips    []Skip
+	TTL      time.Time
+}

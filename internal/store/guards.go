@@ -1,0 +1,147 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"almanac/internal/schedule"
+	"almanac/internal/schema"
+	"almanac/internal/transition"
+)
+
+// facts are the values that conditions compare with, and what the caller vouches for.
+type facts struct {
+	owner    string    // the worker's token
+	earlier  string    // submissions: the owner as read
+	now      time.Time // wall time
+	wake     time.Time // wake_at as read
+	yields   int       // how many yields a run may have
+	schedule *schedule.Schedule
+	decided  []transition.Guard // guards that the caller decided before the write
+}
+
+// guard is what a guard of the tables means in a condition expression. One that only its caller can decide has no
+// expression: a row that needs it is refused unless the caller vouches for it in facts.decided.
+type guard struct {
+	expr    func(*expression, facts) string
+	decider string // who decides, where DynamoDB cannot
+}
+
+var guards = map[transition.Guard]guard{
+	schedule.NoRun:          absent(),
+	schedule.NoSubmission:   absent(),
+	schedule.NoSchedule:     absent(),
+	schedule.ScheduleAsRead: {decider: "the transaction's write to the schedule carries it; a manual run has none"},
+	schedule.WakeAsRead:     {expr: func(e *expression, f facts) string { return e.equals(schema.WakeAt, schema.Time(f.wake)) }},
+	schedule.WakePast:       {expr: func(e *expression, f facts) string { return e.name(schema.WakeAt) + " <= " + e.value(f.now) }},
+	schedule.FromDLQ:        {decider: "schedule-exhaust, which holds the message"},
+	schedule.AttemptsRemain: {expr: func(e *expression, _ facts) string { return e.name(schema.AttemptsLeft) + " > " + e.value(0) }},
+	schedule.AttemptsSpent:  {expr: func(e *expression, _ facts) string { return e.name(schema.AttemptsLeft) + " <= " + e.value(0) }},
+	schedule.LeaseEnded: {expr: func(e *expression, f facts) string {
+		return fmt.Sprintf("(attribute_not_exists(%s) OR %s < %s)", e.name(schema.LeaseEnd), e.name(schema.LeaseEnd), e.value(f.now))
+	}},
+	schedule.OwnLease:     {expr: func(e *expression, f facts) string { return e.name(schema.LeaseOwner) + " = " + e.value(f.owner) }},
+	schedule.YieldsRemain: {expr: func(e *expression, f facts) string { return e.name(schema.Yields) + " < " + e.value(f.yields) }},
+	schedule.OutOfTimeG:   {decider: "the consumer, by its deadline and the control item"},
+	schedule.Progress:     {decider: "the consumer, which counts what it recorded"},
+	schedule.NoFile:       missing(schema.File),
+	schedule.FileRecorded: present(schema.File),
+	schedule.EmptyFile: {expr: func(e *expression, _ facts) string {
+		return e.name(schema.File) + "." + e.name(schema.FileRows) + " = " + e.value(0)
+	}},
+	schedule.NoQuery:        missing(schema.QueryID),
+	schedule.QueryEnded:     {expr: func(e *expression, _ facts) string { return e.name(schema.QueryEnded) + " = " + e.value(true) }},
+	schedule.AllOutcomes:    {decider: "the consumer, by a consistent query of the run's submissions"},
+	schedule.SourceIsQuery:  {decider: "the consumer, by the frozen definition"},
+	schedule.PolicySuppress: {decider: "the consumer, by the frozen definition"},
+	schedule.PersonReason:   {decider: "the API, which demands a person and a reason"},
+
+	schedule.LeaseByClock:   {decider: "the consumer, by its clock"},
+	schedule.TimeReserve:    {decider: "the consumer, by its deadline"},
+	schedule.OwnSubmission:  {expr: func(e *expression, f facts) string { return e.name(schema.Owner) + " = " + e.value(f.owner) }},
+	schedule.OriginalOwner:  {expr: func(e *expression, f facts) string { return e.name(schema.Owner) + " = " + e.value(f.owner) }},
+	schedule.VerdictKnown:   {decider: "the channel"},
+	schedule.NothingTaken:   {decider: "the channel"},
+	schedule.RunLeaseHeld:   {decider: "the consumer, by its clock"},
+	schedule.MarkedNot:      present(schema.NotAccepted),
+	schedule.NotMarked:      missing(schema.NotAccepted),
+	schedule.HonoursKeys:    {decider: "the channel"},
+	schedule.EmailChannel:   {decider: "the channel"},
+	schedule.EarlierEnded:   {expr: func(e *expression, f facts) string { return e.name(schema.Owner) + " = " + e.value(f.earlier) }},
+	schedule.ReplyLost:      {decider: "the channel"},
+	schedule.RunAboutToFail: {decider: "the settle"},
+
+	schedule.AsRead: {expr: func(e *expression, f facts) string {
+		return e.equals(schema.Version, f.schedule.Version) + " AND " + e.equals(schema.NextDueAt, schema.Time(f.schedule.NextDue))
+	}},
+	schedule.OpenAsRead:  {expr: func(e *expression, f facts) string { return e.equals(schema.OpenRun, f.schedule.OpenRun) }},
+	schedule.PauseReason: {decider: "the settle by the code, or the API by a person"},
+}
+
+func absent() guard {
+	return guard{expr: func(e *expression, _ facts) string { return "attribute_not_exists(" + e.name(schema.PK) + ")" }}
+}
+
+func missing(attribute string) guard {
+	return guard{expr: func(e *expression, _ facts) string { return "attribute_not_exists(" + e.name(attribute) + ")" }}
+}
+
+func present(attribute string) guard {
+	return guard{expr: func(e *expression, _ facts) string { return "attribute_exists(" + e.name(attribute) + ")" }}
+}
+
+// condition spells a row of a table: the state as read, and one of its alternatives. An alternative with a guard that
+// the caller did not vouch for is left out; ok is false where none is left.
+func condition[S, E ~string](e *expression, row transition.Row[S, E], f facts) (expr string, ok bool) {
+	var ors []string
+alternatives:
+	for _, all := range row.When {
+		var ands []string
+		for _, g := range all {
+			meaning := guards[g]
+			if meaning.expr != nil {
+				ands = append(ands, meaning.expr(e, f))
+				continue
+			}
+			if !vouched(f.decided, g) {
+				continue alternatives
+			}
+		}
+		ors = append(ors, strings.Join(ands, " AND "))
+	}
+	if len(ors) == 0 {
+		return "", false
+	}
+	expr = strings.Join(nonEmpty(ors), ") OR (")
+	if strings.Contains(expr, ") OR (") {
+		expr = "((" + expr + "))"
+	}
+	if row.From == transition.Absent {
+		return expr, true
+	}
+	state := e.name(schema.State) + " = " + e.value(string(row.From))
+	if expr == "" {
+		return state, true
+	}
+	return state + " AND " + expr, true
+}
+
+func vouched(decided []transition.Guard, g transition.Guard) bool {
+	for _, d := range decided {
+		if d == g {
+			return true
+		}
+	}
+	return false
+}
+
+// nonEmpty drops alternatives that need no condition at all: then the state alone decides.
+func nonEmpty(ors []string) []string {
+	for _, o := range ors {
+		if o == "" {
+			return nil
+		}
+	}
+	return ors
+}

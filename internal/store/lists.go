@@ -1,0 +1,159 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"almanac/internal/schedule"
+	"almanac/internal/schema"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// Due suggests schedules whose next due time has come, a page of one shard of the due index. next is the cursor of the
+// following page; the base row decides.
+func (s *Store) Due(ctx context.Context, shard int, until time.Time, from string, limit int) (ids []string, next string, err error) {
+	keys, next, err := s.suggest(ctx, index(schema.IndexDue, schema.DueShard, schema.DueShardAt(shard), schema.NextDueAt, schema.Time(until)), from, limit)
+	for _, k := range keys {
+		ids = append(ids, strings.TrimPrefix(string(k.PK), "SCHED#"))
+	}
+	return ids, next, err
+}
+
+// Open suggests runs that the sweep should look at, a page of one shard of the open-run index.
+func (s *Store) Open(ctx context.Context, shard int, until time.Time, from string, limit int) (runs []string, next string, err error) {
+	keys, next, err := s.suggest(ctx, index(schema.IndexOpen, schema.OpenShard, schema.OpenShardAt(shard), schema.WakeAt, schema.Time(until)), from, limit)
+	for _, k := range keys {
+		runs = append(runs, schema.RunID(strings.TrimPrefix(string(k.PK), "SCHED#"), strings.TrimPrefix(string(k.SK), schema.RunPrefix)))
+	}
+	return runs, next, err
+}
+
+func (s *Store) suggest(ctx context.Context, in dynamodb.QueryInput, from string, limit int) ([]schema.Key, string, error) {
+	start, err := parseCursor(from)
+	if err != nil {
+		return nil, "", err
+	}
+	p, err := s.query(ctx, in, start, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	keys := make([]schema.Key, len(p.items))
+	for i, it := range p.items {
+		keys[i] = keyOf(it)
+	}
+	return keys, cursor(p.next), nil
+}
+
+// cursor spells the key at which a page ended; every key attribute of the product is text.
+func cursor(next item) string {
+	if len(next) == 0 {
+		return ""
+	}
+	m := map[string]string{}
+	for k := range next {
+		m[k] = str(next, k)
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic("store: a cursor that JSON cannot hold: " + err.Error()) // cannot happen: text only
+	}
+	return string(b)
+}
+
+func parseCursor(text string) (item, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var m map[string]string
+	if err := json.Unmarshal([]byte(text), &m); err != nil || m[schema.PK] == "" || m[schema.SK] == "" {
+		return nil, schedule.Problems{{Field: "cursor", Value: fmt.Sprintf("%.40q", text), Want: "the `next` of an earlier page"}}
+	}
+	it := item{}
+	for k, v := range m {
+		it[k] = attr(v)
+	}
+	return it, nil
+}
+
+// directory lists one kind of the directory, by name, below a prefix.
+func (s *Store) directory(ctx context.Context, kind, prefix, from string, limit int) ([]schema.Key, string, error) {
+	var e expression
+	cond := e.name(schema.DirKind) + " = " + e.value(kind)
+	if prefix != "" {
+		cond += " AND begins_with(" + e.name(schema.DirName) + ", " + e.value(prefix) + ")"
+	}
+	return s.suggest(ctx, dynamodb.QueryInput{IndexName: aws.String(schema.IndexDirectory), KeyConditionExpression: &cond,
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values}, from, limit)
+}
+
+// Schedules lists the schedules of a workspace, or all of them, by workspace and id. Deleted ones are not listed.
+func (s *Store) Schedules(ctx context.Context, workspace, from string, limit int) ([]schedule.Schedule, string, error) {
+	prefix := ""
+	if workspace != "" {
+		prefix = schema.DirScheduleName(workspace, "")
+	}
+	keys, next, err := s.directory(ctx, schema.DirSchedules, prefix, from, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	rows, err := s.batch(ctx, keys)
+	if err != nil {
+		return nil, "", err
+	}
+	var list []schedule.Schedule
+	for _, k := range keys {
+		if len(rows[k]) == 0 {
+			continue
+		}
+		sched, err := decodeSchedule(rows[k])
+		if err != nil {
+			return nil, "", err
+		}
+		if sched.State != schedule.Deleted {
+			list = append(list, sched)
+		}
+	}
+	return list, next, nil
+}
+
+// Runs lists the runs of a schedule, manual runs first, then due occurrences, the latest first.
+func (s *Store) Runs(ctx context.Context, sched, from string, limit int) ([]schedule.Run, string, error) {
+	start, err := parseCursor(from)
+	if err != nil {
+		return nil, "", err
+	}
+	p, err := s.query(ctx, below(schema.ScheduleKey(sched).PK, schema.RunPrefix, true), start, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	runs := make([]schedule.Run, len(p.items))
+	for i, it := range p.items {
+		if runs[i], err = decodeRun(it); err != nil {
+			return nil, "", err
+		}
+	}
+	return runs, cursor(p.next), nil
+}
+
+// Skips lists the skip records of a schedule, the latest first.
+func (s *Store) Skips(ctx context.Context, sched, from string, limit int) ([]schedule.Skip, string, error) {
+	start, err := parseCursor(from)
+	if err != nil {
+		return nil, "", err
+	}
+	p, err := s.query(ctx, below(schema.ScheduleKey(sched).PK, schema.SkipPrefix, true), start, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	var t times
+	skips := make([]schedule.Skip, len(p.items))
+	for i, it := range p.items {
+		skips[i] = schedule.Skip{Schedule: sched, First: t.read(it, schema.First), Last: t.read(it, schema.Last), Count: num(it, schema.Count), Reason: str(it, schema.Reason)}
+	}
+	return skips, cursor(p.next), t.err
+}

@@ -1,0 +1,275 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"almanac/internal/failure"
+	"almanac/internal/schedule"
+	"almanac/internal/schema"
+	"almanac/internal/transition"
+)
+
+func runKey(r schedule.Run) schema.Key { return schema.RunKey(r.Schedule, r.Occurrence) }
+
+// Run reads one run consistently.
+func (s *Store) Run(ctx context.Context, id string) (schedule.Run, error) {
+	sched, occ, ok := schema.SplitRunID(id)
+	if !ok {
+		return schedule.Run{}, schedule.ErrNotFound
+	}
+	it, err := s.get(ctx, schema.RunKey(sched, occ))
+	if err != nil {
+		return schedule.Run{}, err
+	}
+	return decodeRun(it)
+}
+
+// Admit records a queued run, for a due occurrence in one transaction with the schedule's move to its next due time.
+// A *schedule.Conflict means that the run exists already or that the schedule changed; its Run or Schedule says which.
+func (s *Store) Admit(ctx context.Context, a schedule.Admission) error {
+	r := a.Run
+	put := compact(map[string]any{
+		schema.Schedule: r.Schedule, schema.Occurrence: r.Occurrence, schema.Nominal: r.Nominal, schema.Manual: r.Manual,
+		schema.DefVersion: r.Version, schema.Workspace: r.Workspace, schema.AttemptsLeft: r.AttemptsLeft, schema.Attempts: 0, schema.Yields: 0, schema.Offers: 0,
+		schema.DeadLetters: 0, schema.WakeAt: r.WakeAt, schema.OpenShard: schema.OpenShardOf(r.ID()), schema.FileExpires: r.FileExpires, schema.LinkExpires: r.LinkExpires,
+		schema.RequestedBy: r.RequestedBy, schema.RequestHash: r.RequestHash, schema.CreatedAt: r.CreatedAt, schema.AdmittedBy: a.Token,
+		schema.ExpiresAt: a.TTL.Unix(), schema.Timeline: []string{entry(r.CreatedAt, "admitted")},
+	})
+	w, err := advance(step[schedule.RunState, schedule.RunEvent]{
+		table: schedule.Runs, from: transition.Absent, event: schedule.Admit, key: runKey(r), put: put,
+		facts: facts{decided: []transition.Guard{schedule.ScheduleAsRead}},
+		mine:  func(it item) bool { return str(it, schema.AdmittedBy) == a.Token },
+	})
+	if err != nil {
+		return err
+	}
+	ws := []write{w}
+	if a.Schedule != nil {
+		ws = append(ws, s.moveOn(*a.Schedule, a.NextDue, r.Nominal, r.Occurrence))
+		for _, skip := range a.Skips {
+			ws = append(ws, skipWrite(skip, a.TTL))
+		}
+	}
+	return s.transact(ctx, ws...)
+}
+
+// moveOn is the schedule's part of an admission: next due and last_nominal move on, open_run names the run.
+func (s *Store) moveOn(sched schedule.Schedule, next, nominal time.Time, open string) write {
+	w := write{event: string(schedule.Admit), key: schema.ScheduleKey(sched.ID)}
+	f := facts{schedule: &sched}
+	w.condition = w.expr.equals(schema.State, string(schedule.Active)) + " AND " + guards[schedule.AsRead].expr(&w.expr, f)
+	set := map[string]any{schema.LastNominal: nominal, schema.OpenRun: open}
+	for k, v := range due(sched.ID, next) {
+		set[k] = v
+	}
+	w.update = w.expr.update(update{set: set})
+	return w
+}
+
+// due spells when a schedule is due next; a zero time takes it out of the due index.
+func due(id string, next time.Time) map[string]any {
+	if next.IsZero() {
+		return map[string]any{schema.NextDueAt: nil, schema.DueShard: nil}
+	}
+	return map[string]any{schema.NextDueAt: schema.Time(next), schema.DueShard: schema.DueShardOf(id)}
+}
+
+// entry is one line of a run's timeline.
+func entry(at time.Time, format string, args ...any) string {
+	return schema.Time(at) + " " + failure.Cut(fmt.Sprintf(format, args...), 120)
+}
+
+// lease is short for the domain's.
+type lease = schedule.Lease
+
+// Begin starts the first attempt, Resume a later one; which of the two, the run as read decides.
+func (s *Store) Begin(ctx context.Context, r schedule.Run, l lease) (schedule.Run, error) {
+	event := schedule.Begin
+	if r.State == schedule.Running {
+		event = schedule.Resume
+	}
+	w, err := advance(step[schedule.RunState, schedule.RunEvent]{
+		table: schedule.Runs, from: r.State, event: event, key: runKey(r), facts: facts{now: l.Now},
+		with: update{
+			set: map[string]any{schema.LeaseOwner: l.Token, schema.LeaseEnd: schema.Time(l.End), schema.WakeAt: schema.Time(l.Wake),
+				schema.Offers: 0, schema.DeadLetters: 0},
+			add:    map[string]int{schema.Attempts: 1, schema.AttemptsLeft: -1},
+			append: entry(l.Now, "%s, attempt %d", event, r.Attempts+1),
+		},
+		mine: func(it item) bool { return str(it, schema.LeaseOwner) == l.Token },
+	})
+	if err != nil {
+		return r, asConflict(err, r)
+	}
+	if err := s.send(ctx, w); err != nil {
+		return r, err
+	}
+	r.State, r.LeaseOwner, r.LeaseEnd, r.WakeAt = schedule.Running, l.Token, l.End, l.Wake
+	r.Attempts, r.AttemptsLeft, r.Offers, r.DeadLetters = r.Attempts+1, r.AttemptsLeft-1, 0, 0
+	return r, nil
+}
+
+// asConflict turns a transition that the table does not have into the conflict that a caller reads again for.
+func asConflict(err error, r schedule.Run) error {
+	var illegal errIllegal
+	if errors.As(err, &illegal) {
+		return &schedule.Conflict{Event: illegal.event, Why: illegal.Error(), Run: &r}
+	}
+	return err
+}
+
+// own does a transition of the lease's holder that is no settle.
+func (s *Store) own(ctx context.Context, r schedule.Run, event schedule.RunEvent, f facts, u update, mine func(item) bool) error {
+	w, err := advance(step[schedule.RunState, schedule.RunEvent]{table: schedule.Runs, from: r.State, event: event, key: runKey(r), facts: f, with: u, mine: mine})
+	if err != nil {
+		return asConflict(err, r)
+	}
+	return s.send(ctx, w)
+}
+
+// Release gives the lease back after a passing failure, which is kept as the run's last error.
+func (s *Store) Release(ctx context.Context, r schedule.Run, l lease, f *failure.Failure, visible time.Duration) error {
+	return s.own(ctx, r, schedule.Release, facts{owner: l.Token, now: l.Now}, update{
+		set: map[string]any{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: schema.Time(l.Wake),
+			schema.ErrorCode: string(f.Code), schema.ErrorText: f.Cut()},
+		append: entry(l.Now, "released: %s; again in %s", f.Code, visible),
+	}, nil)
+}
+
+// Yield gives the lease back because the invocation ran out of time after progress, or because sending is off: it
+// costs no attempt.
+func (s *Store) Yield(ctx context.Context, r schedule.Run, l lease, maxYields int, why string) error {
+	return s.own(ctx, r, schedule.Yield,
+		facts{owner: l.Token, yields: maxYields, decided: []transition.Guard{schedule.OutOfTimeG, schedule.Progress}},
+		update{
+			set:    map[string]any{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: schema.Time(l.Wake)},
+			add:    map[string]int{schema.Yields: 1, schema.AttemptsLeft: 1},
+			append: entry(l.Now, "yielded: %s", why),
+		}, nil)
+}
+
+// RecordFile makes a file the run's own. The first one wins.
+func (s *Store) RecordFile(ctx context.Context, r schedule.Run, l lease, file schedule.RecordedFile) error {
+	return s.own(ctx, r, schedule.RecordFile, facts{owner: l.Token},
+		update{set: map[string]any{schema.File: encodeFile(file)}, append: entry(l.Now, "file recorded: %d rows, %d bytes", file.Rows, file.Bytes)},
+		func(it item) bool { f, err := decodeFile(it); return err == nil && f != nil && f.Key == file.Key })
+}
+
+// RecordQuery notes the engine's query id, so that the next attempt finds the running query instead of paying twice.
+func (s *Store) RecordQuery(ctx context.Context, r schedule.Run, l lease, queryID string) error {
+	return s.own(ctx, r, schedule.RecordQuery, facts{owner: l.Token},
+		update{set: map[string]any{schema.QueryID: queryID, schema.QueryEnded: nil}, add: map[string]int{schema.QueryNumber: 1},
+			append: entry(l.Now, "query recorded")},
+		func(it item) bool { return str(it, schema.QueryID) == queryID })
+}
+
+// Reoffer moves wake_at before the message is sent again. fromDLQ counts the visit.
+func (s *Store) Reoffer(ctx context.Context, r schedule.Run, now, wake time.Time, fromDLQ bool) error {
+	f := facts{now: now, wake: r.WakeAt}
+	u := update{set: map[string]any{schema.WakeAt: schema.Time(wake)}, add: map[string]int{schema.Offers: 1}, append: entry(now, "offered again")}
+	if fromDLQ {
+		f.decided = []transition.Guard{schedule.FromDLQ}
+		u.add[schema.DeadLetters] = 1
+		u.append = entry(now, "came out of the dead-letter queue, offered again")
+	}
+	return s.own(ctx, r, schedule.Reoffer, f, u, nil)
+}
+
+// AskToStop notes that a person wants the run to end; its holder, or the next one, settles it.
+func (s *Store) AskToStop(ctx context.Context, r schedule.Run, now time.Time, by, why string) error {
+	return s.own(ctx, r, schedule.AskToStop, facts{decided: []transition.Guard{schedule.PersonReason}},
+		update{set: map[string]any{schema.StopBy: by, schema.StopWhy: failure.Cut(why, 200)}, append: entry(now, "asked to stop")}, nil)
+}
+
+// Settle ends a run, in one transaction with what that means for its schedule. It never fails because of the schedule:
+// a schedule that changed meanwhile is read again, one that is gone is left alone.
+func (s *Store) Settle(ctx context.Context, r schedule.Run, l lease, o schedule.Outcome) error {
+	w, err := settleWrite(r, l, o)
+	if err != nil {
+		return asConflict(err, r)
+	}
+	for {
+		it, err := s.get(ctx, schema.ScheduleKey(r.Schedule))
+		if err != nil {
+			return err
+		}
+		ws := []write{w}
+		if len(it) > 0 {
+			sched, err := decodeSchedule(it)
+			if err != nil {
+				return err
+			}
+			if effect := schedule.EffectOf(sched, r, o); !effect.Empty() {
+				sw, err := effectWrite(sched, effect, l.Now)
+				if err != nil {
+					return err
+				}
+				ws = append(ws, sw)
+			}
+		}
+		err = s.transact(ctx, ws...)
+		var c *schedule.Conflict
+		if errors.As(err, &c) && c.Event != string(o.Event) && ctx.Err() == nil {
+			continue // the schedule changed, or went, between read and write
+		}
+		return err
+	}
+}
+
+func settleWrite(r schedule.Run, l lease, o schedule.Outcome) (write, error) {
+	set := map[string]any{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: nil, schema.OpenShard: nil,
+		schema.SettledAt: schema.Time(l.Now), schema.SettledBy: l.Token, schema.Submitted: o.Submitted, schema.Skipped: o.Skipped}
+	f := facts{owner: l.Token, now: l.Now}
+	line := entry(l.Now, "%s", o.Event)
+	switch o.Event {
+	case schedule.Succeed:
+		f.decided = []transition.Guard{schedule.AllOutcomes}
+		set[schema.ErrorCode], set[schema.ErrorText] = nil, nil
+	case schedule.SkipEmpty:
+		f.decided = []transition.Guard{schedule.SourceIsQuery, schedule.PolicySuppress}
+		set[schema.History] = "skipped_empty"
+		set[schema.ErrorCode], set[schema.ErrorText] = nil, nil
+	case schedule.Fail:
+		set[schema.ErrorCode], set[schema.ErrorText] = string(o.Code), failure.Cut(o.Message, failure.MaxMessage)
+		line = entry(l.Now, "failed: %s", o.Code)
+	}
+	return advance(step[schedule.RunState, schedule.RunEvent]{
+		table: schedule.Runs, from: r.State, event: o.Event, key: runKey(r), facts: f, with: update{set: set, append: line},
+		mine: func(it item) bool { return str(it, schema.SettledBy) == l.Token },
+	})
+}
+
+// effectWrite is the schedule's part of a settle, conditioned on what was read.
+func effectWrite(sched schedule.Schedule, e schedule.Effect, now time.Time) (write, error) {
+	set := map[string]any{}
+	if e.LastRun != nil {
+		set[schema.LastRun], set[schema.LastRunNominal] = e.LastRun.Occurrence, schema.Time(e.LastRun.Nominal)
+		set[schema.LastRunState], set[schema.LastRunCode] = string(e.LastRun.State), e.LastRun.Code
+	}
+	if e.Streak != nil {
+		set[schema.Streak] = *e.Streak
+	}
+	if !e.Success.IsZero() {
+		set[schema.LastSuccess] = schema.Time(e.Success)
+	}
+	if e.CloseOpen {
+		set[schema.OpenRun] = nil
+	}
+	var w write
+	if e.Pause != "" {
+		var err error
+		if w, err = pauseWrite(sched, e.Pause, schedule.System, now, set); err != nil {
+			return w, err
+		}
+	} else {
+		w = write{event: "record last run", key: schema.ScheduleKey(sched.ID)}
+		w.condition = w.expr.equals(schema.State, string(sched.State))
+		w.update = w.expr.update(update{set: set})
+	}
+	w.condition += " AND " + w.expr.equals(schema.Streak, sched.Streak) + " AND " + w.expr.equals(schema.OpenRun, sched.OpenRun) +
+		" AND " + w.expr.equals(schema.LastRunNominal, schema.Time(sched.LastRunNominal)) + " AND " + w.expr.equals(schema.LastSuccess, schema.Time(sched.LastSuccess))
+	return w, nil
+}

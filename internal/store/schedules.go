@@ -1,0 +1,188 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"almanac/internal/schedule"
+	"almanac/internal/schema"
+	"almanac/internal/transition"
+)
+
+type scheduleStep = step[schedule.State, schedule.Event]
+
+// Schedule reads a schedule's hot row consistently.
+func (s *Store) Schedule(ctx context.Context, id string) (schedule.Schedule, error) {
+	it, err := s.get(ctx, schema.ScheduleKey(id))
+	if err != nil {
+		return schedule.Schedule{}, err
+	}
+	return decodeSchedule(it)
+}
+
+// Definition reads one immutable version.
+func (s *Store) Definition(ctx context.Context, id string, version int) (schedule.Version, error) {
+	it, err := s.get(ctx, schema.DefinitionKey(id, version))
+	if err != nil {
+		return schedule.Version{}, err
+	}
+	if len(it) == 0 {
+		return schedule.Version{}, schedule.ErrNotFound
+	}
+	var t times
+	v := schedule.Version{Number: num(it, schema.Version), Hash: str(it, schema.Hash), CreatedBy: str(it, schema.CreatedBy), CreatedAt: t.read(it, schema.CreatedAt)}
+	if err := json.Unmarshal([]byte(str(it, schema.Body)), &v.Definition); err != nil {
+		return v, fmt.Errorf("definition %s version %d: %w", id, version, err)
+	}
+	return v, t.err
+}
+
+// CreateSchedule records a schedule and its first version.
+func (s *Store) CreateSchedule(ctx context.Context, v schedule.Version, sched schedule.Schedule, skips []schedule.Skip, ttl time.Time) error {
+	put := compact(map[string]any{
+		schema.Workspace: sched.Workspace, schema.Name: sched.Name, schema.Version: v.Number, schema.Streak: 0, schema.CreatedAt: v.CreatedAt,
+		schema.DirKind: schema.DirSchedules, schema.DirName: schema.DirScheduleName(sched.Workspace, sched.ID),
+	})
+	for k, val := range compact(due(sched.ID, sched.NextDue)) {
+		put[k] = val
+	}
+	w, err := advance(scheduleStep{table: schedule.Schedules, from: transition.Absent, event: schedule.Create, key: schema.ScheduleKey(sched.ID), put: put})
+	if err != nil {
+		return err
+	}
+	def, err := definitionWrite(v)
+	if err != nil {
+		return err
+	}
+	return s.transact(ctx, withSkips([]write{w, def}, skips, ttl)...)
+}
+
+func definitionWrite(v schedule.Version) (write, error) {
+	body, err := json.Marshal(v.Definition)
+	if err != nil {
+		return write{}, fmt.Errorf("definition %s: %w", v.ID, err)
+	}
+	key := schema.DefinitionKey(v.ID, v.Number)
+	w := write{event: "save definition", key: key, put: keyItem(key)}
+	for k, val := range compact(map[string]any{schema.Version: v.Number, schema.Hash: v.Hash, schema.Body: string(body), schema.CreatedBy: v.CreatedBy, schema.CreatedAt: v.CreatedAt}) {
+		w.put[k] = val
+	}
+	w.condition = "attribute_not_exists(" + w.expr.name(schema.PK) + ")"
+	return w, nil
+}
+
+func withSkips(ws []write, skips []schedule.Skip, ttl time.Time) []write {
+	for _, sk := range skips {
+		ws = append(ws, skipWrite(sk, ttl))
+	}
+	return ws
+}
+
+// skipWrite puts a skip record if it is absent; one that stands is left as it is, and is no reason to refuse the
+// transaction around it.
+func skipWrite(sk schedule.Skip, ttl time.Time) write {
+	w := write{event: "record skip", key: schema.SkipKey(sk.Schedule, sk.First)}
+	for _, f := range []struct {
+		name string
+		v    any
+	}{{schema.First, sk.First}, {schema.Last, sk.Last}, {schema.Count, sk.Count}, {schema.Reason, sk.Reason}, {schema.ExpiresAt, ttl.Unix()}} {
+		n := w.expr.name(f.name)
+		if w.update != "" {
+			w.update += ", "
+		}
+		w.update += n + " = if_not_exists(" + n + ", " + w.expr.value(f.v) + ")"
+	}
+	w.update = "SET " + w.update
+	return w
+}
+
+// EditSchedule saves a new version. sched is the row as read, next where its next due moves to.
+func (s *Store) EditSchedule(ctx context.Context, v schedule.Version, sched schedule.Schedule, next time.Time, skips []schedule.Skip, ttl time.Time) error {
+	set := map[string]any{schema.Version: v.Number, schema.Name: v.Name}
+	if sched.State == schedule.Active {
+		for k, val := range due(sched.ID, next) {
+			set[k] = val
+		}
+	}
+	w, err := s.scheduleWrite(sched, schedule.Edit, nil, update{set: set})
+	if err != nil {
+		return err
+	}
+	def, err := definitionWrite(v)
+	if err != nil {
+		return err
+	}
+	return s.transact(ctx, withSkips([]write{w, def}, skips, ttl)...)
+}
+
+func (s *Store) scheduleWrite(sched schedule.Schedule, event schedule.Event, decided []transition.Guard, u update) (write, error) {
+	w, err := advance(scheduleStep{table: schedule.Schedules, from: sched.State, event: event, key: schema.ScheduleKey(sched.ID),
+		facts: facts{schedule: &sched, decided: decided}, with: u})
+	if err != nil {
+		return w, &schedule.Conflict{Event: string(event), Why: fmt.Sprintf("the schedule is %s", sched.State), Schedule: &sched}
+	}
+	return w, nil
+}
+
+// PassOver moves a schedule on without a run: the skip record says which occurrences did not run and why.
+func (s *Store) PassOver(ctx context.Context, sched schedule.Schedule, skip schedule.Skip, next time.Time, ttl time.Time) error {
+	set := map[string]any{schema.LastNominal: schema.Time(skip.Last)}
+	for k, v := range due(sched.ID, next) {
+		set[k] = v
+	}
+	w, err := s.scheduleWrite(sched, schedule.PassOver, nil, update{set: set})
+	if err != nil {
+		return err
+	}
+	return s.transact(ctx, w, skipWrite(skip, ttl))
+}
+
+// pauseWrite takes a schedule out of the due index, together with what else is written on it.
+func pauseWrite(sched schedule.Schedule, reason, by string, now time.Time, also map[string]any) (write, error) {
+	set := map[string]any{schema.PauseReason: reason, schema.PausedBy: by, schema.PausedAt: schema.Time(now)}
+	for k, v := range due(sched.ID, time.Time{}) {
+		set[k] = v
+	}
+	for k, v := range also {
+		set[k] = v
+	}
+	return advance(scheduleStep{table: schedule.Schedules, from: sched.State, event: schedule.Pause, key: schema.ScheduleKey(sched.ID),
+		facts: facts{schedule: &sched, decided: []transition.Guard{schedule.PauseReason}}, with: update{set: set}})
+}
+
+// PauseSchedule pauses by a person's hand.
+func (s *Store) PauseSchedule(ctx context.Context, sched schedule.Schedule, reason, by string, now time.Time) error {
+	w, err := pauseWrite(sched, reason, by, now, nil)
+	if err != nil {
+		return &schedule.Conflict{Event: string(schedule.Pause), Why: fmt.Sprintf("the schedule is %s", sched.State), Schedule: &sched}
+	}
+	return s.send(ctx, w)
+}
+
+// ResumeSchedule puts a paused schedule back into the due index, at a time in the future.
+func (s *Store) ResumeSchedule(ctx context.Context, sched schedule.Schedule, next time.Time, skips []schedule.Skip, ttl time.Time) error {
+	set := map[string]any{schema.PauseReason: nil, schema.PausedBy: nil, schema.PausedAt: nil}
+	for k, v := range due(sched.ID, next) {
+		set[k] = v
+	}
+	w, err := s.scheduleWrite(sched, schedule.ResumeIt, nil, update{set: set})
+	if err != nil {
+		return err
+	}
+	return s.transact(ctx, withSkips([]write{w}, skips, ttl)...)
+}
+
+// DeleteSchedule marks a schedule deleted; the item stays until its runs expire, and leaves the directory.
+func (s *Store) DeleteSchedule(ctx context.Context, sched schedule.Schedule, expires time.Time) error {
+	set := map[string]any{schema.ExpiresAt: expires.Unix(), schema.DirKind: nil, schema.DirName: nil}
+	for k, v := range due(sched.ID, time.Time{}) {
+		set[k] = v
+	}
+	w, err := s.scheduleWrite(sched, schedule.Delete, nil, update{set: set})
+	if err != nil {
+		return err
+	}
+	return s.send(ctx, w)
+}

@@ -1,0 +1,186 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"almanac/internal/schedule"
+	"almanac/internal/schema"
+	"almanac/internal/transition"
+)
+
+func subKey(s schedule.Submission) schema.Key {
+	return schema.SubmissionKey(s.Run, s.Channel, s.RecipientHash)
+}
+
+// splitSub takes the sort key of a submission apart.
+func splitSub(sk schema.Sort) (channel, hash string) {
+	channel, hash, _ = strings.Cut(strings.TrimPrefix(string(sk), schema.SubPrefix), "#")
+	return channel, hash
+}
+
+type subStep = step[schedule.SubmissionState, schedule.SubmissionEvent]
+
+func (s *Store) submission(ctx context.Context, st subStep) error {
+	st.table = schedule.Submissions
+	w, err := advance(st)
+	if err != nil {
+		return &schedule.Conflict{Event: string(st.event), Why: err.Error()}
+	}
+	return s.send(ctx, w)
+}
+
+// Intend records that a request is about to be sent, with what its body is rendered from. One put per recipient; never
+// BatchWriteItem, which carries no condition.
+func (s *Store) Intend(ctx context.Context, sub schedule.Submission, expires int64) error {
+	put := compact(map[string]any{
+		schema.Recipient: sub.Recipient, schema.Owner: sub.Owner, schema.BodyHash: sub.Frozen.BodyHash, schema.Frozen: encodeFrozen(sub.Frozen),
+		schema.Token: sub.Token, schema.Tries: 1, schema.UpdatedAt: sub.UpdatedAt, schema.ExpiresAt: expires,
+	})
+	if len(sub.Frozen.Body) > 0 {
+		put[schema.Body] = attr(sub.Frozen.Body)
+	}
+	return s.submission(ctx, subStep{from: transition.Absent, event: schedule.Intend, key: subKey(sub), put: put,
+		facts: facts{decided: []transition.Guard{schedule.LeaseByClock, schedule.TimeReserve}},
+		mine:  ownedBy(sub.Owner)})
+}
+
+func ownedBy(token string) func(item) bool {
+	return func(it item) bool { return str(it, schema.Owner) == token }
+}
+
+// Accepted records the receiver's acceptance. An answer that comes after track was lost is recorded too, as long as the
+// submission is still this owner's.
+func (s *Store) Accepted(ctx context.Context, sub schedule.Submission, providerID string) error {
+	set := map[string]any{schema.ProviderID: providerID, schema.UpdatedAt: schema.Time(sub.UpdatedAt), schema.NotAccepted: nil, schema.Reason: nil, schema.Detail: nil}
+	in := func(from schedule.SubmissionState, event schedule.SubmissionEvent) error {
+		return s.submission(ctx, subStep{from: from, event: event, key: subKey(sub), facts: facts{owner: sub.Owner}, with: update{set: set},
+			mine: outcome(sub.Owner, schedule.Submitted)})
+	}
+	err := in(schedule.Pending, schedule.Accept)
+	if c, ok := err.(*schedule.Conflict); ok && c.Submission != nil && c.Submission.State == schedule.Unknown {
+		return in(schedule.Unknown, schedule.AcceptLate)
+	}
+	return err
+}
+
+// outcome recognises a settled submission that this owner settled.
+func outcome(owner string, state schedule.SubmissionState) func(item) bool {
+	return func(it item) bool { return str(it, schema.Owner) == owner && str(it, schema.State) == string(state) }
+}
+
+// Refused records a verdict on the recipient.
+func (s *Store) Refused(ctx context.Context, sub schedule.Submission) error {
+	return s.submission(ctx, subStep{from: schedule.Pending, event: schedule.Refuse, key: subKey(sub),
+		facts: facts{owner: sub.Owner, decided: []transition.Guard{schedule.VerdictKnown}},
+		with:  update{set: map[string]any{schema.Reason: sub.Reason, schema.Detail: sub.Detail, schema.UpdatedAt: schema.Time(sub.UpdatedAt), schema.NotAccepted: nil}},
+		mine:  outcome(sub.Owner, schedule.NotDelivered)})
+}
+
+// NotAccepted marks that certainly nothing was accepted: no send while the mark stands, and a take-over lifts it.
+func (s *Store) NotAccepted(ctx context.Context, sub schedule.Submission) error {
+	return s.submission(ctx, subStep{from: schedule.Pending, event: schedule.NoteNotAccepted, key: subKey(sub),
+		facts: facts{owner: sub.Owner, decided: []transition.Guard{schedule.NothingTaken}},
+		with:  update{set: map[string]any{schema.NotAccepted: true, schema.Detail: sub.Detail, schema.UpdatedAt: schema.Time(sub.UpdatedAt)}},
+		mine:  func(it item) bool { return str(it, schema.Owner) == sub.Owner && flag(it, schema.NotAccepted) }})
+}
+
+// TakeOver makes a pending submission this worker's, before it sends again. The submission is as read.
+func (s *Store) TakeOver(ctx context.Context, sub schedule.Submission, owner string, honoursKeys bool) error {
+	f := facts{earlier: sub.Owner, decided: []transition.Guard{schedule.RunLeaseHeld}}
+	if honoursKeys && sub.Owner != owner {
+		f.decided = append(f.decided, schedule.HonoursKeys)
+	}
+	return s.submission(ctx, subStep{from: sub.State, event: schedule.TakeOver, key: subKey(sub), facts: f,
+		with: update{set: map[string]any{schema.Owner: owner, schema.NotAccepted: nil, schema.UpdatedAt: schema.Time(sub.UpdatedAt)},
+			add: map[string]int{schema.Tries: 1}},
+		mine: func(it item) bool {
+			return sub.Owner != owner && str(it, schema.Owner) == owner && !flag(it, schema.NotAccepted)
+		}})
+}
+
+// LoseTrack records that nobody knows whether the request was accepted. about says that the run is about to fail,
+// honoursKeys what the channel does; the submission is as read, owner is the worker that writes.
+func (s *Store) LoseTrack(ctx context.Context, sub schedule.Submission, owner string, honoursKeys, about bool) error {
+	f := facts{owner: owner, earlier: sub.Owner}
+	if honoursKeys {
+		f.decided = append(f.decided, schedule.HonoursKeys)
+	} else {
+		f.decided = append(f.decided, schedule.EmailChannel)
+	}
+	if about {
+		f.decided = append(f.decided, schedule.RunAboutToFail)
+	}
+	if sub.Owner == owner {
+		f.decided = append(f.decided, schedule.ReplyLost)
+	}
+	return s.submission(ctx, subStep{from: sub.State, event: schedule.LoseTrack, key: subKey(sub), facts: f,
+		with: update{set: map[string]any{schema.Detail: sub.Detail, schema.UpdatedAt: schema.Time(sub.UpdatedAt)}},
+		mine: func(it item) bool {
+			return str(it, schema.State) == string(schedule.Unknown) && str(it, schema.Owner) == sub.Owner
+		}})
+}
+
+// Abandon records that this recipient was not asked, or certainly not accepted, by a run that is about to fail.
+func (s *Store) Abandon(ctx context.Context, sub schedule.Submission, owner string, expires int64) error {
+	return s.submission(ctx, subStep{from: sub.State, event: schedule.Abandon, key: subKey(sub),
+		facts: facts{decided: []transition.Guard{schedule.RunAboutToFail, schedule.FileRecorded}},
+		put:   compact(map[string]any{schema.Recipient: sub.Recipient, schema.Owner: owner, schema.Reason: sub.Reason, schema.UpdatedAt: sub.UpdatedAt, schema.ExpiresAt: expires}),
+		with:  update{set: map[string]any{schema.Reason: sub.Reason, schema.UpdatedAt: schema.Time(sub.UpdatedAt)}},
+		mine:  func(it item) bool { return str(it, schema.State) == string(schedule.NotSent) }})
+}
+
+// Submissions lists the submissions of a run, consistently.
+func (s *Store) Submissions(ctx context.Context, run string) ([]schedule.Submission, error) {
+	var subs []schedule.Submission
+	var from item
+	for {
+		p, err := s.query(ctx, below(schema.SubmissionPartition(run), schema.SubPrefix, false), from, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range p.items {
+			sub, err := decodeSubmission(it)
+			if err != nil {
+				return nil, err
+			}
+			subs = append(subs, sub)
+		}
+		if from = p.next; len(from) == 0 {
+			return subs, nil
+		}
+	}
+}
+
+// Submission reads one submission consistently.
+func (s *Store) Submission(ctx context.Context, run, channel, recipientHash string) (schedule.Submission, error) {
+	it, err := s.get(ctx, schema.SubmissionKey(run, channel, recipientHash))
+	if err != nil {
+		return schedule.Submission{}, err
+	}
+	return decodeSubmission(it)
+}
+
+// BeforeRecipient reads, in one consistent batch, all that must be looked at before one recipient is asked.
+func (s *Store) BeforeRecipient(ctx context.Context, r schedule.Run, channel, recipientHash string) (schedule.Look, error) {
+	runK, ctlK := runKey(r), schema.ControlKey(s.Stage)
+	subK := schema.SubmissionKey(r.ID(), channel, recipientHash)
+	supK := schema.SuppressionKey(channel, recipientHash)
+	unsK := schema.UnsubscriptionKey(channel, recipientHash, r.Schedule)
+	rows, err := s.batch(ctx, []schema.Key{runK, ctlK, subK, supK, unsK})
+	if err != nil {
+		return schedule.Look{}, err
+	}
+	look := schedule.Look{Control: decodeControl(rows[ctlK]), Suppressed: len(rows[supK]) > 0, Unsubscribed: len(rows[unsK]) > 0}
+	if look.Run, err = decodeRun(rows[runK]); err != nil {
+		return look, err
+	}
+	if it := rows[subK]; len(it) > 0 {
+		sub, err := decodeSubmission(it)
+		if err != nil {
+			return look, err
+		}
+		look.Submission = &sub
+	}
+	return look, nil
+}
