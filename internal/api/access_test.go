@@ -1,0 +1,213 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"almanac/internal/api/routes"
+	"almanac/internal/schedule"
+)
+
+// peopled is a world with one schedule and run in each of two workspaces, and links.
+func peopled(t *testing.T) (*world, *client) {
+	t.Helper()
+	w := newWorld()
+	c := start(t, w)
+	for id, ws := range map[string]string{"ewr-delays": "EWR", "jfk-delays": "JFK"} {
+		c.as("admin", "PUT", "/schedules/"+id, definition(id, ws)).want(201)
+		run := schedule.Run{Schedule: id, Occurrence: "2013-07-01T13:00:00Z", Workspace: ws, Version: 1, State: schedule.Succeeded, Nominal: w.at}
+		w.runs[run.ID()] = run
+	}
+	w.links["secret-token"] = &link{name: "Delayed departures", owner: "ops@example.com"}
+	w.writes = nil
+	return w, c
+}
+
+// request for each route of the table; every one succeeds for whom may do it.
+var samples = map[string]struct{ target, body string }{
+	"GET /openapi.json":                 {"/openapi.json", ""},
+	"GET /workspaces":                   {"/workspaces", ""},
+	"PUT /workspaces/{workspace}":       {"/workspaces/EWR", `{"name":"Newark","zone":"America/New_York"}`},
+	"GET /sources":                      {"/sources", ""},
+	"PUT /sources/{source}":             {"/sources/ewr-only", `{"engine":"sqlite","object":"f.sqlite","workspaces":["EWR"]}`},
+	"POST /schedules/plan":              {"/schedules/plan", `{"definitions":[` + definition("ewr-delays", "EWR") + `]}`},
+	"GET /schedules":                    {"/schedules", ""},
+	"PUT /schedules/{schedule}":         {"/schedules/ewr-delays", definition("ewr-delays", "EWR")},
+	"GET /schedules/{schedule}":         {"/schedules/ewr-delays", ""},
+	"DELETE /schedules/{schedule}":      {"/schedules/ewr-delays", `{"reason":"over"}`},
+	"POST /schedules/{schedule}/pause":  {"/schedules/ewr-delays/pause", `{"reason":"holiday"}`},
+	"POST /schedules/{schedule}/resume": {"/schedules/ewr-delays/resume", `{"reason":"back"}`},
+	"POST /schedules/{schedule}/runs":   {"/schedules/ewr-delays/runs", ""},
+	"GET /schedules/{schedule}/runs":    {"/schedules/ewr-delays/runs", ""},
+	"GET /schedules/{schedule}/skips":   {"/schedules/ewr-delays/skips", ""},
+	"GET /runs/{run}":                   {"/runs/ewr-delays@2013-07-01T13:00:00Z", ""},
+	"GET /files/{token}":                {"/files/secret-token", ""},
+	"GET /unsubscribe/{token}":          {"/unsubscribe/secret-token", ""},
+	"POST /unsubscribe/{token}":         {"/unsubscribe/secret-token", "List-Unsubscribe=One-Click"},
+	"GET /clock":                        {"/clock", ""},
+	"PUT /clock":                        {"/clock", `{"at":"2013-07-02T00:00:00Z"}`},
+}
+
+// TestEachRouteLetsInWhomTheTableSays walks every route with every role, in all workspaces, in the one that the
+// request touches, and in another.
+func TestEachRouteLetsInWhomTheTableSays(t *testing.T) {
+	roleOf := map[string]routes.Right{"viewer": routes.Viewer, "operator": routes.Operator, "admin": routes.Admin}
+	for _, route := range routes.Table {
+		key := route.Method + " " + route.Path
+		sample, ok := samples[key]
+		if !ok {
+			t.Fatalf("no sample request for %s", key)
+		}
+		inWorkspace := strings.Contains(route.Path, "{schedule}") || strings.Contains(route.Path, "{run}") || strings.Contains(route.Path, "{workspace}") || strings.Contains(route.Path, "{source}")
+		for _, who := range []string{"", "strangers", "viewer", "operator", "admin", "viewer@EWR", "operator@EWR", "admin@EWR", "viewer@JFK", "operator@JFK", "admin@JFK"} {
+			t.Run(key+" as "+who, func(t *testing.T) {
+				w, c := peopled(t)
+				if route.Path == "/schedules/{schedule}/resume" {
+					c.as("admin", "POST", "/schedules/ewr-delays/pause", `{"reason":"holiday"}`).want(200)
+				}
+				w.writes = nil
+				got := c.as(who, route.Method, sample.target, sample.body, "idempotency-key", "k1").StatusCode
+				role, workspace, scoped := strings.Cut(who, "@")
+				have := roleOf[role]
+				allowed := route.Right == routes.Public || have >= min(route.Right, routes.Admin) && have >= routes.Viewer
+				if scoped && route.Right == routes.Local {
+					allowed = false
+				}
+				hidden := false
+				if scoped && workspace != "EWR" && inWorkspace {
+					allowed, hidden = false, strings.Contains(route.Path, "{schedule}") || strings.Contains(route.Path, "{run}")
+				}
+				if route.Path == "/schedules/plan" && who != "" && workspace == "JFK" {
+					if got != 422 {
+						t.Fatalf("planning in a workspace that the caller may not see: %d, want 422", got)
+					}
+					return
+				}
+				switch {
+				case allowed && got >= 400:
+					t.Fatalf("status %d, want it let in", got)
+				case !allowed && who == "" && got != http.StatusUnauthorized:
+					t.Fatalf("status %d without a token, want 401", got)
+				case !allowed && who != "" && hidden && have >= route.Right && got != http.StatusNotFound:
+					t.Fatalf("status %d, want 404: the caller may not know that it is there", got)
+				case !allowed && who != "" && got != http.StatusForbidden && got != http.StatusNotFound:
+					t.Fatalf("status %d, want 403 or 404", got)
+				case !allowed && len(w.writes) > 0:
+					t.Fatalf("refused, and yet it wrote %v", w.writes)
+				case route.Method == "GET" && len(w.writes) > 0 && route.Path != "/files/{token}":
+					t.Fatalf("a GET changed something: %v", w.writes)
+				}
+			})
+		}
+	}
+}
+
+func TestOnlyPublicRoutesAnswerWithoutToken(t *testing.T) {
+	_, c := peopled(t)
+	for _, route := range routes.Table {
+		sample := samples[route.Method+" "+route.Path]
+		got := c.as("", route.Method, sample.target, sample.body).StatusCode
+		if public := route.Right == routes.Public; public != (got != http.StatusUnauthorized) {
+			t.Errorf("%s %s without a token: %d", route.Method, route.Path, got)
+		}
+	}
+}
+
+func TestRefusalsNameTheGroupToAskFor(t *testing.T) {
+	_, c := peopled(t)
+	for _, x := range []struct{ who, method, target, body, want string }{
+		{"strangers", "GET", "/schedules", "", "viewer@WORKSPACE"},
+		{"viewer", "POST", "/schedules/ewr-delays/pause", `{"reason":"x"}`, "the group operator"},
+		{"viewer@EWR operator@JFK", "POST", "/schedules/ewr-delays/pause", `{"reason":"x"}`, "operator@EWR"},
+		{"admin@EWR", "PUT", "/schedules/new", definition("new", "JFK"), "admin@JFK"},
+		{"admin@EWR", "PUT", "/sources/flights", `{"engine":"sqlite","object":"f","workspaces":["EWR"]}`, "the group admin"},
+		{"admin@EWR", "PUT", "/clock", `{"at":"2013-07-02T00:00:00Z"}`, "the group admin"},
+	} {
+		p := c.as(x.who, x.method, x.target, x.body).problem(403, "")
+		if !strings.Contains(p.Detail, x.want) {
+			t.Errorf("%s: %s %s: %q does not name %q", x.who, x.method, x.target, p.Detail, x.want)
+		}
+	}
+}
+
+func TestListsShowOnlyTheCallersWorkspaces(t *testing.T) {
+	_, c := peopled(t)
+	names := func(who, target string) (ids []string) {
+		var body struct {
+			Items []struct{ ID, Name string }
+		}
+		c.as(who, "GET", target, "").want(200).into(&body)
+		for _, i := range body.Items {
+			if i.ID == "" {
+				i.ID = i.Name
+			}
+			ids = append(ids, i.ID)
+		}
+		return ids
+	}
+	for _, x := range []struct{ who, target, want string }{
+		{"viewer", "/schedules", "ewr-delays jfk-delays"},
+		{"viewer@EWR", "/schedules", "ewr-delays"},
+		{"viewer@EWR viewer@JFK", "/schedules", "ewr-delays jfk-delays"},
+		{"viewer@EWR", "/schedules?workspace=JFK", ""},
+		{"viewer", "/schedules?workspace=JFK", "jfk-delays"},
+		{"viewer@EWR", "/workspaces", "EWR"},
+		{"viewer", "/workspaces", "EWR JFK"},
+		{"viewer@EWR", "/sources", "flights"},
+		{"viewer@JFK", "/sources", "flights jfk-only"},
+	} {
+		if got := strings.Join(names(x.who, x.target), " "); got != x.want {
+			t.Errorf("%s sees %q at %s, want %q", x.who, got, x.target, x.want)
+		}
+	}
+}
+
+// TestSomebodyElsesIdIsNotTaken: an id in a workspace that the caller may not see is not there, and is not theirs.
+func TestSomebodyElsesIdIsNotTaken(t *testing.T) {
+	w, c := peopled(t)
+	c.as("admin@EWR", "PUT", "/schedules/jfk-delays", definition("jfk-delays", "EWR")).problem(404, "")
+	c.as("admin@EWR", "POST", "/schedules/plan", `{"definitions":[`+definition("jfk-delays", "EWR")+`]}`).problem(422, "definitions[0].id")
+	if len(w.writes) > 0 {
+		t.Fatalf("wrote %v", w.writes)
+	}
+}
+
+func TestGroupsBecomeRightsInOnePlace(t *testing.T) {
+	for _, x := range []struct {
+		claim           string
+		everywhere, ewr routes.Right
+		highest         routes.Right
+	}{
+		{"[admin viewer]", routes.Admin, routes.Admin, routes.Admin},
+		{"[viewer operator@EWR]", routes.Viewer, routes.Operator, routes.Operator},
+		{"[operator@EWR viewer@EWR]", routes.Public, routes.Operator, routes.Operator},
+		{"[admin@JFK]", routes.Public, routes.Public, routes.Admin},
+		{`["admin@EWR","x"]`, routes.Public, routes.Admin, routes.Admin},
+		{"viewer", routes.Viewer, routes.Viewer, routes.Viewer},
+		{"[finance Admin superadmin admin@ @EWR]", routes.Public, routes.Public, routes.Public},
+		{"", routes.Public, routes.Public, routes.Public},
+	} {
+		id, ok := identify(map[string]string{"sub": "s", "cognito:groups": x.claim})
+		if !ok || id.Everywhere() != x.everywhere || id.In("EWR") != x.ewr || id.Highest() != x.highest {
+			t.Errorf("%s: everywhere %d, EWR %d, highest %d", x.claim, id.Everywhere(), id.In("EWR"), id.Highest())
+		}
+	}
+	if _, ok := identify(map[string]string{"cognito:groups": "[admin]"}); ok {
+		t.Error("a token that names nobody was let in")
+	}
+}
+
+// TestHeadersAreNoClaims: whoever writes headers is not believed.
+func TestHeadersAreNoClaims(t *testing.T) {
+	_, c := peopled(t)
+	c.as("", "GET", "/schedules", "", "authorization", "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.", "x-amzn-claims", "admin").problem(401, "")
+}
+
+func TestOutsideTheLocalProfileThereIsNoClock(t *testing.T) {
+	w := newWorld()
+	c := start(t, w)
+	c.serve = Lambda(API{Editor: w, Reader: w, Links: w, Claims: AuthorizerClaims{}, Log: discard(), Now: nowOf(w), NewID: func() string { return "x" }}.Handler())
+	c.as("admin", "GET", "/clock", "").problem(404, "")
+	c.as("admin", "PUT", "/clock", `{"at":"2013-07-02T00:00:00Z"}`).problem(404, "")
+}

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"almanac/internal/schedule"
+)
+
+// Editor changes schedules, workspaces and sources. Errors are schedule.Problems where the input is wrong,
+// schedule.ErrNotFound, or a *schedule.Conflict that carries the current row; any other error leaves unknown whether
+// the change was made, and asking again is safe.
+type Editor interface {
+	// Plan says what Apply would do, and changes nothing.
+	Plan(ctx context.Context, def schedule.Definition) (schedule.Change, error)
+	// Apply creates or edits. ifVersion other than 0 makes it a conflict when the schedule has another version.
+	Apply(ctx context.Context, def schedule.Definition, by string, ifVersion int) (schedule.Change, error)
+	Pause(ctx context.Context, id, reason, by string) (schedule.Schedule, error)
+	Resume(ctx context.Context, id, reason, by string) (schedule.Schedule, error)
+	Delete(ctx context.Context, id, reason, by string) error
+	// RunNow admits a manual run once per principal and key; created is false where the key had made it before.
+	RunNow(ctx context.Context, id, principal, idempotencyKey, requestHash string) (run schedule.Run, created bool, err error)
+	PutWorkspace(ctx context.Context, w schedule.Workspace, by string) error
+	PutSource(ctx context.Context, s schedule.SourceConfig, by string) error
+}
+
+// Reader reads, consistently where design.md §3 says so. Cursors are the reader's own text, empty at the start and
+// at the end.
+type Reader interface {
+	Schedules(ctx context.Context, workspace, cursor string, limit int) ([]schedule.Schedule, string, error)
+	Schedule(ctx context.Context, id string) (schedule.Schedule, error)
+	Definition(ctx context.Context, id string, version int) (schedule.Version, error)
+	Runs(ctx context.Context, id, cursor string, limit int) ([]schedule.Run, string, error)
+	Run(ctx context.Context, runID string) (schedule.Run, error)
+	Submissions(ctx context.Context, runID string) ([]schedule.Submission, error)
+	Skips(ctx context.Context, id, cursor string, limit int) ([]schedule.Skip, string, error)
+	Workspaces(ctx context.Context) ([]schedule.Workspace, error)
+	Workspace(ctx context.Context, id string) (schedule.Workspace, error)
+	Sources(ctx context.Context) ([]schedule.SourceConfig, error)
+}
+
+// Links answers the two public routes. The token is the right; errors are *schedule.LinkGone where it is none (any
+// more), else passing.
+type Links interface {
+	// Open signs the file's address at the click and records who asked.
+	Open(ctx context.Context, token string) (signedURL string, err error)
+	// Unsubscription says what Unsubscribe would do, and changes nothing.
+	Unsubscription(ctx context.Context, token string) (schedule.Unsubscription, error)
+	Unsubscribe(ctx context.Context, token string) (schedule.Unsubscription, error)
+}
+
+// Clock is business time, in the local profile only.
+type Clock interface {
+	Clock(ctx context.Context) (business time.Time, frozen bool, err error)
+	SetClock(ctx context.Context, at time.Time, frozen bool) error
+}

@@ -1,0 +1,151 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"almanac/internal/api/routes"
+	"almanac/internal/schedule"
+	"almanac/internal/schema"
+)
+
+func (s *server) registerRuns() {
+	register(s, s.operation("GET", "/schedules/{schedule}/runs", "list-runs", "Runs of a schedule, latest first", 404, 422), s.listRuns)
+	register(s, s.operation("GET", "/runs/{run}", "show-run", "One run: attempts, file, recipients, timeline", 404), s.showRun)
+}
+
+type runsOf struct {
+	ScheduleID
+	Listing
+}
+
+func (s *server) listRuns(ctx context.Context, in *runsOf) (*list[RunView], error) {
+	return listBelow(s, ctx, in, "runs", s.Reader.Runs, runView)
+}
+
+func (s *server) listSkips(ctx context.Context, in *runsOf) (*list[SkipView], error) {
+	return listBelow(s, ctx, in, "skips", s.Reader.Skips, func(k schedule.Skip) SkipView {
+		return SkipView{k.First, k.Last, k.Count, k.Reason}
+	})
+}
+
+// listBelow is a list of rows that belong to one schedule.
+func listBelow[R, T any](s *server, ctx context.Context, in *runsOf, name string, read func(ctx context.Context, id, cursor string, limit int) ([]R, string, error), view func(R) T) (*list[T], error) {
+	at, err := parseCursor(in.Cursor, name, in.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.visible(ctx, in.Schedule, routes.Viewer); err != nil {
+		return nil, err
+	}
+	rows, next, err := read(ctx, in.Schedule, at.Place, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return listOf(rows, view, at, next), nil
+}
+
+func (s *server) showRun(ctx context.Context, in *struct {
+	Run string `path:"run" doc:"The run's id: schedule@occurrence"`
+}) (*reply[RunDetail], error) {
+	none := problem(http.StatusNotFound, "there is no run %q, or you may not see it", clip(in.Run))
+	id, occurrence, ok := schema.SplitRunID(in.Run)
+	if !ok || !identifier(id) || !identifier(strings.ReplaceAll(occurrence, "#", "")) {
+		return nil, none
+	}
+	row, err := s.Reader.Run(ctx, in.Run)
+	if errors.Is(err, schedule.ErrNotFound) {
+		return nil, none
+	} else if err != nil {
+		return nil, err
+	}
+	right := caller(ctx).In(row.Workspace)
+	if right < routes.Viewer {
+		return nil, none
+	}
+	submissions, err := s.Reader.Submissions(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	v := RunDetail{RunView: runView(row), Offers: row.Offers, DeadLetters: row.DeadLetters, History: row.History,
+		Recipients: make([]RecipientView, 0, len(submissions)), Timeline: orEmpty(row.Timeline)}
+	if row.StopBy != "" {
+		v.Stop = &StopView{row.StopBy, row.StopWhy}
+	}
+	for _, sub := range submissions {
+		v.Recipients = append(v.Recipients, recipientView(sub, right))
+	}
+	return &reply[RunDetail]{v}, nil
+}
+
+type runNowBody struct {
+	Version int `json:"version,omitempty" doc:"run only if the schedule has this version; absent: whatever it has"`
+}
+
+type runReply struct {
+	Status   int
+	Location string `header:"Location"`
+	Replayed string `header:"Idempotency-Replayed"`
+	Body     RunView
+}
+
+func (s *server) runNow(ctx context.Context, in *struct {
+	ScheduleID
+	Raw
+	Key string `header:"Idempotency-Key" doc:"required; the same key makes one run"`
+}) (*runReply, error) {
+	row, err := s.visible(ctx, in.Schedule, routes.Operator)
+	if err != nil {
+		return nil, err
+	}
+	if err := idempotencyKey(in.Key); err != nil {
+		return nil, err
+	}
+	var body runNowBody
+	if len(bytes.TrimSpace(in.RawBody)) > 0 {
+		if err := decode(in.RawBody, &body); err != nil {
+			return nil, err
+		}
+	}
+	if body.Version < 0 {
+		return nil, wrong("version", fmt.Sprint(body.Version), "a version of the schedule, 1 or more")
+	}
+	hash := sha256.Sum256(fmt.Appendf(nil, "run\n%s\n%d", in.Schedule, body.Version))
+	if body.Version != 0 && body.Version != row.Version {
+		p := problem(http.StatusPreconditionFailed, "the schedule has version %d, not %d", row.Version, body.Version)
+		p.Current = &Current{Schedule: row.ID, State: string(row.State), Version: row.Version}
+		return nil, p
+	}
+	run, created, err := s.Editor.RunNow(ctx, in.Schedule, caller(ctx).Subject, in.Key, hex.EncodeToString(hash[:]))
+	var conflict *schedule.Conflict
+	if errors.As(err, &conflict) && strings.HasPrefix(conflict.Why, "key reused") {
+		return nil, conflicting(http.StatusUnprocessableEntity, conflict).field("Idempotency-Key", in.Key, "a key that no other request has used")
+	} else if err != nil {
+		return nil, err
+	}
+	out := &runReply{Status: http.StatusCreated, Location: "/runs/" + run.ID(), Body: runView(run)}
+	if !created {
+		out.Status, out.Replayed = http.StatusOK, "true"
+	}
+	return out, nil
+}
+
+const maxKey = 200
+
+// idempotencyKey checks the header that names the request.
+func idempotencyKey(key string) error {
+	const want = "a text of your own that names this request, such as a UUID: 1 to 200 visible ASCII characters"
+	if key == "" {
+		return problem(http.StatusBadRequest, "the header Idempotency-Key is missing").field("Idempotency-Key", "", want)
+	}
+	if len(key) > maxKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return problem(http.StatusUnprocessableEntity, "a header cannot be used").field("Idempotency-Key", key, want)
+	}
+	return nil
+}

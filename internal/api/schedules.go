@@ -1,0 +1,445 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"almanac/internal/api/routes"
+	"almanac/internal/calendar"
+	"almanac/internal/schedule"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+type ScheduleID struct {
+	Schedule string `path:"schedule" doc:"The schedule's id"`
+}
+
+// Listing are the parameters of every list.
+type Listing struct {
+	Cursor string `query:"cursor" doc:"next of an earlier answer; absent for the first page"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
+}
+
+// list is every list's answer.
+type list[T any] struct {
+	Body struct {
+		Items []T    `json:"items"`
+		Next  string `json:"next,omitempty" doc:"cursor of the next page; absent on the last"`
+	}
+}
+
+func listOf[R, T any](rows []R, view func(R) T, at cursor, next string) *list[T] {
+	out := &list[T]{}
+	out.Body.Items = make([]T, 0, len(rows))
+	for _, r := range rows {
+		out.Body.Items = append(out.Body.Items, view(r))
+	}
+	if at.Place = next; next != "" {
+		out.Body.Next = at.String()
+	}
+	return out
+}
+
+// reply is a body without more.
+type reply[T any] struct{ Body T }
+
+func (s *server) registerSchedules() {
+	op := s.operation
+	registerBody[planBody](s, op("POST", "/schedules/plan", "plan-schedules", "What applying definitions would do", 422), true, s.plan)
+	register(s, op("GET", "/schedules", "list-schedules", "Schedules", 422), s.listSchedules)
+	registerBody[schedule.Definition](s, op("PUT", "/schedules/{schedule}", "apply-schedule", "Create a schedule, or give it a new version", 404, 409, 412, 422), true, s.apply)
+	register(s, op("GET", "/schedules/{schedule}", "show-schedule", "One schedule, its definition and its next due times", 404), s.showSchedule)
+	registerBody[reasonBody](s, op("DELETE", "/schedules/{schedule}", "delete-schedule", "Delete a schedule; runs in work settle", 404, 409, 422), true, s.deleteSchedule)
+	registerBody[reasonBody](s, op("POST", "/schedules/{schedule}/pause", "pause-schedule", "Admit nothing until it is resumed", 404, 409, 422), true, s.pause)
+	registerBody[reasonBody](s, op("POST", "/schedules/{schedule}/resume", "resume-schedule", "Admit again; nothing missed meanwhile is sent", 404, 409, 422), true, s.resume)
+	registerBody[runNowBody](s, op("POST", "/schedules/{schedule}/runs", "run-schedule", "Run a schedule now, once per Idempotency-Key", 400, 404, 409, 412, 422), false, s.runNow)
+	register(s, op("GET", "/schedules/{schedule}/skips", "list-skips", "Due times that did not run, and why", 404, 422), s.listSkips)
+}
+
+// visible reads a schedule for a caller who needs a right in its workspace. One that the caller may not see is not
+// there.
+func (s *server) visible(ctx context.Context, id string, right routes.Right) (schedule.Schedule, error) {
+	none := problem(http.StatusNotFound, "there is no schedule %q, or you may not see it", clip(id))
+	if !identifier(id) {
+		return schedule.Schedule{}, none
+	}
+	row, err := s.Reader.Schedule(ctx, id)
+	switch {
+	case errors.Is(err, schedule.ErrNotFound):
+		return row, none
+	case err != nil:
+		return row, err
+	}
+	switch have := caller(ctx).In(row.Workspace); {
+	case have < routes.Viewer:
+		return schedule.Schedule{}, none
+	case have < right:
+		return schedule.Schedule{}, lacking(right, row.Workspace)
+	}
+	return row, nil
+}
+
+// identifier reports a text that can name a schedule, workspace or source at all; the domain's own rule is stricter.
+func identifier(s string) bool {
+	return s != "" && len(s) <= 200 && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '@' || r == '#' || r == '/' })
+}
+
+func clip(s string) string {
+	if len(s) > 60 {
+		s = s[:60] + "…"
+	}
+	return strings.ToValidUTF8(s, "�")
+}
+
+func (s *server) listSchedules(ctx context.Context, in *struct {
+	Listing
+	Workspace string `query:"workspace" doc:"only this workspace's"`
+}) (*list[ScheduleView], error) {
+	at, err := parseCursor(in.Cursor, "schedules", in.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	id := caller(ctx)
+	names, all := id.Workspaces()
+	switch {
+	case in.Workspace != "" && id.In(in.Workspace) < routes.Viewer:
+		names = nil // as if it were empty
+	case in.Workspace != "":
+		names = []string{in.Workspace}
+	case all:
+		names = []string{""}
+	}
+	slices.Sort(names)
+	rows, at, err := s.walk(ctx, names, at, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := listOf(rows, scheduleView, at, at.Place)
+	if at.Workspace != "" {
+		out.Body.Next = at.String()
+	}
+	return out, nil
+}
+
+// walk reads a page of the schedules of several workspaces, one after the other. The cursor it returns has neither
+// place nor workspace at the end.
+func (s *server) walk(ctx context.Context, names []string, at cursor, limit int) ([]schedule.Schedule, cursor, error) {
+	var rows []schedule.Schedule
+	from := at
+	at.Place, at.Workspace = "", ""
+	for _, name := range names {
+		if name < from.Workspace {
+			continue
+		}
+		if len(rows) == limit {
+			at.Workspace = name
+			return rows, at, nil
+		}
+		place := ""
+		if name == from.Workspace || len(names) == 1 {
+			place = from.Place
+		}
+		page, next, err := s.Reader.Schedules(ctx, name, place, limit-len(rows))
+		if err != nil {
+			return nil, at, err
+		}
+		for _, row := range page {
+			if caller(ctx).In(row.Workspace) >= routes.Viewer {
+				rows = append(rows, row)
+			}
+		}
+		if next != "" {
+			at.Place, at.Workspace = next, name
+			return rows, at, nil
+		}
+	}
+	return rows, at, nil
+}
+
+type scheduleReply struct {
+	ETag string `header:"ETag"`
+	Body ScheduleDetail
+}
+
+func etag(version int) string { return `"` + strconv.Itoa(version) + `"` }
+
+func (s *server) showSchedule(ctx context.Context, in *ScheduleID) (*scheduleReply, error) {
+	row, err := s.visible(ctx, in.Schedule, routes.Viewer)
+	if err != nil {
+		return nil, err
+	}
+	def, err := s.Reader.Definition(ctx, row.ID, row.Version)
+	if err != nil {
+		return nil, fmt.Errorf("schedule %s, version %d: %w", row.ID, row.Version, err)
+	}
+	next, err := s.preview(ctx, row, def.Definition)
+	if err != nil {
+		return nil, err
+	}
+	return &scheduleReply{etag(row.Version), ScheduleDetail{
+		ScheduleView: scheduleView(row), DefinedBy: def.CreatedBy, DefinedAt: instant(def.CreatedAt),
+		Definition: masked(def.Definition, caller(ctx).In(row.Workspace)), NextDueTimes: next,
+	}}, nil
+}
+
+// masked hides the addresses of a definition from viewers.
+func masked(d schedule.Definition, right routes.Right) schedule.Definition {
+	if right >= routes.Operator {
+		return d
+	}
+	d.Recipients = slices.Clone(d.Recipients)
+	for i, r := range d.Recipients {
+		if r.Webhook != "" {
+			d.Recipients[i].Webhook = mask(r.Channel(), r.Webhook)
+		} else {
+			d.Recipients[i].Email = mask(r.Channel(), r.Email)
+		}
+	}
+	return d
+}
+
+// previewed is how many due times are shown.
+const previewed = 5
+
+// preview lists the next due times of an active schedule. It begins at the last one, so that a gap before the next is
+// explained, unless an edit or a resume has moved the next one further on.
+func (s *server) preview(ctx context.Context, row schedule.Schedule, def schedule.Definition) ([]Due, error) {
+	if row.NextDue.IsZero() {
+		return []Due{}, nil
+	}
+	spec := def.Recurrence
+	if spec.Zone == "" {
+		w, err := s.Reader.Workspace(ctx, row.Workspace)
+		if err != nil {
+			return nil, fmt.Errorf("zone of workspace %s: %w", row.Workspace, err)
+		}
+		spec.Zone = w.Zone
+	}
+	rule, err := calendar.Parse(spec)
+	if err != nil {
+		return nil, fmt.Errorf("recurrence of schedule %s, version %d: %w", row.ID, row.Version, err)
+	}
+	if !row.LastNominal.IsZero() {
+		list := rule.Preview(row.LastNominal, previewed)
+		for _, e := range list {
+			if e.Skipped {
+				continue
+			}
+			if e.At.Equal(row.NextDue) {
+				return dues(list), nil
+			}
+			break
+		}
+	}
+	return dues(rule.Preview(row.NextDue.Add(-time.Nanosecond), previewed)), nil
+}
+
+type changeReply struct {
+	Status int
+	ETag   string `header:"ETag"`
+	Body   ChangeView
+}
+
+func (s *server) apply(ctx context.Context, in *struct {
+	ScheduleID
+	Raw
+	IfMatch string `header:"If-Match" doc:"the ETag that the edit is made from; 412 when the schedule has moved on"`
+}) (*changeReply, error) {
+	def, err := schedule.ParseDefinition(in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	if def.ID != in.Schedule {
+		return nil, wrong("id", def.ID, fmt.Sprintf("%q, as in the path", clip(in.Schedule)))
+	}
+	row, err := s.visible(ctx, def.ID, routes.Admin)
+	exists := err == nil
+	var none *Problem
+	if err != nil && !(errors.As(err, &none) && none.Status == http.StatusNotFound) {
+		return nil, err
+	}
+	if !exists {
+		// It is absent, or hidden from this caller: only the former may be created.
+		if _, err := s.Reader.Schedule(ctx, def.ID); !errors.Is(err, schedule.ErrNotFound) {
+			return nil, errors.Join(none, err)
+		}
+	}
+	if caller(ctx).In(def.Workspace) < routes.Admin {
+		return nil, lacking(routes.Admin, clip(def.Workspace))
+	}
+	version, err := ifMatch(in.IfMatch, row, exists)
+	if err != nil {
+		return nil, err
+	}
+	change, err := s.Editor.Apply(ctx, def, caller(ctx).Name, version)
+	var conflict *schedule.Conflict
+	if version != 0 && errors.As(err, &conflict) {
+		return nil, conflicting(http.StatusPreconditionFailed, conflict)
+	} else if err != nil {
+		return nil, err
+	}
+	out := &changeReply{http.StatusOK, etag(change.Version), changeView(change)}
+	if change.Action == "create" {
+		out.Status = http.StatusCreated
+	}
+	return out, nil
+}
+
+// ifMatch reads the header against the row and returns the version that the edit must still find, 0 for any.
+// Source: RFC 9110, 13.1.1: strong comparison, a list or "*".
+func ifMatch(header string, row schedule.Schedule, exists bool) (int, error) {
+	if header == "" {
+		return 0, nil
+	}
+	if !exists {
+		return 0, problem(http.StatusPreconditionFailed, "If-Match %s: there is no such schedule yet; leave the header out to create it", clip(header))
+	}
+	for _, tag := range strings.Split(header, ",") {
+		switch tag = strings.TrimSpace(tag); {
+		case tag == "*", tag == etag(row.Version):
+			return row.Version, nil
+		case strings.HasPrefix(tag, "W/"), len(tag) >= 2 && tag[0] == '"' && tag[len(tag)-1] == '"':
+		default:
+			return 0, problem(http.StatusUnprocessableEntity, "a header cannot be used").field("If-Match", header, `the ETag of an earlier answer, with its quotes, such as "3"`)
+		}
+	}
+	p := problem(http.StatusPreconditionFailed, "the schedule has version %d now; read it again and repeat the edit", row.Version)
+	p.Current = &Current{Schedule: row.ID, State: string(row.State), Version: row.Version}
+	return 0, p
+}
+
+type planBody struct {
+	Definitions []json.RawMessage `json:"definitions"`
+}
+
+// maxPlan is how many definitions one plan may hold.
+const maxPlan = 100
+
+// PlanView is what applying definitions would do, in their order.
+type PlanView struct {
+	Changes []ChangeView `json:"changes"`
+}
+
+func (s *server) plan(ctx context.Context, in *Raw) (*reply[PlanView], error) {
+	var body planBody
+	if err := decode(in.RawBody, &body); err != nil {
+		return nil, err
+	}
+	if n := len(body.Definitions); n == 0 || n > maxPlan {
+		return nil, wrong("definitions", fmt.Sprintf("%d entries", n), fmt.Sprintf("1 to %d definitions", maxPlan))
+	}
+	out := &reply[PlanView]{}
+	var problems schedule.Problems
+	seen := map[string]int{}
+	for i, text := range body.Definitions {
+		change, err := s.planOne(ctx, text)
+		var p schedule.Problems
+		if errors.As(err, &p) {
+			problems = append(problems, below(fmt.Sprintf("definitions[%d]", i), p)...)
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		if first, twice := seen[change.ID]; twice {
+			problems = append(problems, schedule.Problem{Field: fmt.Sprintf("definitions[%d].id", i), Value: change.ID,
+				Want: fmt.Sprintf("an id that is used once; definitions[%d] has it too", first)})
+		}
+		seen[change.ID] = i
+		out.Body.Changes = append(out.Body.Changes, changeView(change))
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return out, nil
+}
+
+func (s *server) planOne(ctx context.Context, text []byte) (schedule.Change, error) {
+	def, err := schedule.ParseDefinition(text)
+	if err != nil {
+		return schedule.Change{}, err
+	}
+	if caller(ctx).In(def.Workspace) < routes.Viewer {
+		return schedule.Change{}, wrong("workspace", def.Workspace, "a workspace that you may see")
+	}
+	row, err := s.Reader.Schedule(ctx, def.ID)
+	if err == nil && caller(ctx).In(row.Workspace) < routes.Viewer {
+		return schedule.Change{}, wrong("id", def.ID, "an id that is free, or of a schedule that you may see")
+	} else if err != nil && !errors.Is(err, schedule.ErrNotFound) {
+		return schedule.Change{}, err
+	}
+	change, err := s.Editor.Plan(ctx, def)
+	var conflict *schedule.Conflict
+	if errors.As(err, &conflict) {
+		return change, wrong("id", def.ID, conflict.Why)
+	}
+	return change, err
+}
+
+// below puts fields under a path.
+func below(path string, problems schedule.Problems) schedule.Problems {
+	out := make(schedule.Problems, len(problems))
+	for i, p := range problems {
+		p.Field = strings.TrimSuffix(path+"."+p.Field, ".")
+		out[i] = p
+	}
+	return out
+}
+
+type reasonBody struct {
+	Reason string `json:"reason"`
+}
+
+type reasoned struct {
+	ScheduleID
+	Raw
+}
+
+// why checks the caller's right and reads the reason.
+func (s *server) why(ctx context.Context, in *reasoned, right routes.Right) (string, error) {
+	if _, err := s.visible(ctx, in.Schedule, right); err != nil {
+		return "", err
+	}
+	var body reasonBody
+	if err := decode(in.RawBody, &body); err != nil {
+		return "", err
+	}
+	return body.Reason, reason(body.Reason)
+}
+
+func (s *server) pause(ctx context.Context, in *reasoned) (*reply[ScheduleView], error) {
+	return s.switched(ctx, in, s.Editor.Pause)
+}
+
+func (s *server) resume(ctx context.Context, in *reasoned) (*reply[ScheduleView], error) {
+	return s.switched(ctx, in, s.Editor.Resume)
+}
+
+func (s *server) switched(ctx context.Context, in *reasoned, change func(ctx context.Context, id, reason, by string) (schedule.Schedule, error)) (*reply[ScheduleView], error) {
+	why, err := s.why(ctx, in, routes.Operator)
+	if err != nil {
+		return nil, err
+	}
+	row, err := change(ctx, in.Schedule, why, caller(ctx).Name)
+	if err != nil {
+		return nil, err
+	}
+	return &reply[ScheduleView]{scheduleView(row)}, nil
+}
+
+func (s *server) deleteSchedule(ctx context.Context, in *reasoned) (*struct{}, error) {
+	why, err := s.why(ctx, in, routes.Admin)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.Editor.Delete(ctx, in.Schedule, why, caller(ctx).Name)
+}
+
+var _ huma.StatusError = (*Problem)(nil)

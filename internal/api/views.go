@@ -1,0 +1,236 @@
+package api
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"almanac/internal/api/routes"
+	"almanac/internal/calendar"
+	"almanac/internal/channel"
+	"almanac/internal/failure"
+	"almanac/internal/schedule"
+	"almanac/internal/schema"
+)
+
+// Due is one due time of a preview.
+type Due struct {
+	At      time.Time `json:"at"`
+	Local   string    `json:"local"`
+	Note    string    `json:"note,omitempty"`
+	Skipped bool      `json:"skipped,omitempty"`
+}
+
+func dues(entries []calendar.Entry) []Due {
+	list := make([]Due, 0, len(entries))
+	for _, e := range entries {
+		list = append(list, Due{e.At, e.Local, e.Note, e.Skipped})
+	}
+	return list
+}
+
+// ChangeView is what applying a definition does, or would do.
+type ChangeView struct {
+	ID      string   `json:"id"`
+	Action  string   `json:"action" enum:"create,edit,unchanged"`
+	Version int      `json:"version"`
+	Diff    []string `json:"diff"`
+	NextDue []Due    `json:"next_due_times"`
+}
+
+func changeView(c schedule.Change) ChangeView {
+	return ChangeView{c.ID, c.Action, c.Version, orEmpty(c.Diff), dues(c.NextDue)}
+}
+
+// LastRunView is the latest settled run of a schedule.
+type LastRunView struct {
+	Run     string    `json:"run"`
+	State   string    `json:"state"`
+	Code    string    `json:"code,omitempty"`
+	Nominal time.Time `json:"nominal"`
+}
+
+// PauseView says why nothing is admitted.
+type PauseView struct {
+	Reason string     `json:"reason"`
+	By     string     `json:"by,omitempty"`
+	At     *time.Time `json:"at,omitempty"`
+}
+
+// ScheduleView is a schedule as lists show it.
+type ScheduleView struct {
+	ID          string       `json:"id"`
+	Workspace   string       `json:"workspace"`
+	Name        string       `json:"name"`
+	State       string       `json:"state" enum:"active,paused,deleted"`
+	Version     int          `json:"version"`
+	NextDue     *time.Time   `json:"next_due,omitempty"`
+	LastNominal *time.Time   `json:"last_nominal,omitempty"`
+	LastSuccess *time.Time   `json:"last_success,omitempty"`
+	LastRun     *LastRunView `json:"last_run,omitempty"`
+	OpenRun     string       `json:"open_run,omitempty"`
+	Streak      int          `json:"streak"`
+	Pause       *PauseView   `json:"pause,omitempty"`
+	CreatedAt   *time.Time   `json:"created_at,omitempty"`
+}
+
+func scheduleView(s schedule.Schedule) ScheduleView {
+	v := ScheduleView{
+		ID: s.ID, Workspace: s.Workspace, Name: s.Name, State: string(s.State), Version: s.Version, Streak: s.Streak,
+		NextDue: instant(s.NextDue), LastNominal: instant(s.LastNominal), LastSuccess: instant(s.LastSuccess), CreatedAt: instant(s.CreatedAt),
+	}
+	if s.LastRun != "" {
+		v.LastRun = &LastRunView{schema.RunID(s.ID, s.LastRun), string(s.LastRunState), s.LastRunCode, s.LastRunNominal}
+	}
+	if s.OpenRun != "" {
+		v.OpenRun = schema.RunID(s.ID, s.OpenRun)
+	}
+	if s.State == schedule.Paused {
+		v.Pause = &PauseView{s.PauseReason, s.PausedBy, instant(s.PausedAt)}
+	}
+	return v
+}
+
+// ScheduleDetail is one schedule with its definition and what comes next.
+type ScheduleDetail struct {
+	ScheduleView
+	DefinedBy    string              `json:"defined_by,omitempty"`
+	DefinedAt    *time.Time          `json:"defined_at,omitempty"`
+	Definition   schedule.Definition `json:"definition"`
+	NextDueTimes []Due               `json:"next_due_times"`
+}
+
+// FileView is the one file of a run.
+type FileView struct {
+	Name    string     `json:"name"`
+	Rows    int64      `json:"rows"`
+	Bytes   int64      `json:"bytes"`
+	SHA256  string     `json:"sha256"`
+	AsOf    *time.Time `json:"as_of,omitempty"`
+	Expires *time.Time `json:"expires,omitempty"`
+}
+
+// ErrorView is a failure with what it means and what helps.
+type ErrorView struct {
+	Code    string `json:"code"`
+	Meaning string `json:"meaning"`
+	Remedy  string `json:"remedy"`
+	Message string `json:"message"`
+}
+
+// RunView is a run as lists show it.
+type RunView struct {
+	ID           string     `json:"id"`
+	Schedule     string     `json:"schedule"`
+	Workspace    string     `json:"workspace"`
+	Nominal      time.Time  `json:"nominal"`
+	Manual       bool       `json:"manual"`
+	RequestedBy  string     `json:"requested_by,omitempty"`
+	Version      int        `json:"version"`
+	State        string     `json:"state" enum:"queued,running,succeeded,skipped,failed"`
+	Attempts     int        `json:"attempts"`
+	AttemptsLeft int        `json:"attempts_left"`
+	Yields       int        `json:"yields"`
+	Submitted    int        `json:"submitted"`
+	Skipped      int        `json:"skipped"`
+	File         *FileView  `json:"file,omitempty"`
+	Error        *ErrorView `json:"error,omitempty"`
+	CreatedAt    *time.Time `json:"created_at,omitempty"`
+	SettledAt    *time.Time `json:"settled_at,omitempty"`
+}
+
+func runView(r schedule.Run) RunView {
+	v := RunView{
+		ID: r.ID(), Schedule: r.Schedule, Workspace: r.Workspace, Nominal: r.Nominal, Manual: r.Manual, RequestedBy: r.RequestedBy,
+		Version: r.Version, State: string(r.State), Attempts: r.Attempts, AttemptsLeft: r.AttemptsLeft, Yields: r.Yields,
+		Submitted: r.Submitted, Skipped: r.SkippedN, CreatedAt: instant(r.CreatedAt), SettledAt: instant(r.SettledAt),
+	}
+	if f := r.File; f != nil {
+		v.File = &FileView{f.Name, f.Rows, f.Bytes, f.SHA256, instant(f.DataAsOf), instant(r.FileExpires)}
+	}
+	if r.ErrorCode != "" {
+		e, _ := failure.Lookup(failure.Code(r.ErrorCode))
+		v.Error = &ErrorView{r.ErrorCode, e.Meaning, e.Remedy, r.ErrorText}
+	}
+	return v
+}
+
+// RecipientView is one recipient of a run and what became of its request.
+type RecipientView struct {
+	Channel     string     `json:"channel"`
+	Recipient   string     `json:"recipient"`
+	Outcome     string     `json:"outcome" enum:"pending,submitted,skipped,unknown,not_sent"`
+	Reason      string     `json:"reason,omitempty"`
+	Detail      string     `json:"detail,omitempty"`
+	NotAccepted bool       `json:"not_accepted,omitempty" doc:"pending, and certain that no try was accepted so far"`
+	Tries       int        `json:"tries"`
+	ProviderID  string     `json:"provider_id,omitempty"`
+	UpdatedAt   *time.Time `json:"updated_at,omitempty"`
+}
+
+// recipientView shows the address to whom may act on it; a viewer sees where it points only.
+func recipientView(s schedule.Submission, right routes.Right) RecipientView {
+	v := RecipientView{
+		Channel: s.Channel, Recipient: s.Recipient, Outcome: string(s.State), Reason: s.Reason, Detail: s.Detail,
+		NotAccepted: s.NotAccepted, Tries: s.Tries, ProviderID: s.ProviderID, UpdatedAt: instant(s.UpdatedAt),
+	}
+	if right < routes.Operator {
+		v.Recipient = mask(s.Channel, s.Recipient)
+	}
+	return v
+}
+
+// mask leaves the first letter and the domain of an address, the host of a URL.
+func mask(kind, recipient string) string {
+	if kind == channel.Webhook {
+		u, err := url.Parse(strings.TrimSpace(recipient))
+		if err != nil || u.Host == "" {
+			return "…"
+		}
+		return u.Scheme + "://" + u.Host + "/…"
+	}
+	local, domain, ok := strings.Cut(strings.TrimSpace(recipient), "@")
+	if !ok || local == "" {
+		return "…"
+	}
+	return local[:1] + "…@" + domain
+}
+
+// StopView says who asked the run to stop.
+type StopView struct {
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+}
+
+// RunDetail is one run with its recipients and its timeline.
+type RunDetail struct {
+	RunView
+	Offers      int             `json:"offers"`
+	DeadLetters int             `json:"dead_letters"`
+	History     string          `json:"history,omitempty"`
+	Stop        *StopView       `json:"stop,omitempty"`
+	Recipients  []RecipientView `json:"recipients"`
+	Timeline    []string        `json:"timeline"`
+}
+
+// SkipView is one contiguous range of occurrences that did not run.
+type SkipView struct {
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
+	Count  int       `json:"count"`
+	Reason string    `json:"reason"`
+}
+
+func instant(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
