@@ -53,7 +53,8 @@ func (w *work) deliver(ctx context.Context) error {
 		}
 		f := failure.From(err)
 		var y yielded
-		if errors.As(err, &y) || errors.Is(err, errLost) || IsConflict(err) || !f.Passing() || f.Code == failure.InternalError {
+		var whole wholeRun
+		if errors.As(err, &y) || errors.As(err, &whole) || errors.Is(err, errLost) || IsConflict(err) || !f.Passing() || f.Code == failure.InternalError {
 			return err
 		}
 		if passing == nil || f.RetryAfter > passing.RetryAfter {
@@ -203,6 +204,11 @@ func (w *work) outcome(sub Submission, outcome, reason string) {
 	w.log.Info("recipient done", "recipient", sub.RecipientHash, "channel", sub.Channel, "outcome", outcome, "reason", reason)
 }
 
+// wholeRun is a verdict on the account or the configuration: asking the next recipient would end the same way.
+type wholeRun struct{ error }
+
+func (w wholeRun) Unwrap() error { return w.error }
+
 // send tries once and records the verdict.
 func (w *work) send(ctx context.Context, ch channel.Channel, t Target, sub Submission) error {
 	sendCtx, cancel := context.WithTimeout(ctx, w.Timing.SendTimeout.Std())
@@ -224,6 +230,9 @@ func (w *work) send(ctx context.Context, ch channel.Channel, t Target, sub Submi
 			return err
 		}
 		w.outcomeless(sub, v.Failure)
+		if v.Outcome == channel.RunRefused {
+			return wholeRun{v.Failure}
+		}
 		return v.Failure
 	}
 	w.outcomeless(sub, v.Failure)

@@ -5,7 +5,7 @@
 //
 //	record            key                                        what guards it
 //	schedule, hot     SCHED#id / STATE                           table C: state, version, next due as read
-//	definition        SCHED#id / DEF#version                     put if absent, never changed
+//	definition        SCHED#id / DEF#version                     put in the transaction that moves the schedule to it
 //	run               SCHED#id / RUN#occurrence                  table A: state, lease owner, wake_at as read
 //	skip record       SCHED#id / SKIP#first                      put if absent
 //	submission        RUN#run / SUB#channel#recipient            table B: state, owner

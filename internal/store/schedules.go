@@ -59,6 +59,8 @@ func (s *Store) CreateSchedule(ctx context.Context, v schedule.Version, sched sc
 	return s.transact(ctx, withSkips([]write{w, def}, skips, ttl)...)
 }
 
+// definitionWrite puts a version. It carries no condition of its own: it only ever goes with the write that moves the
+// schedule to this version, and what a deleted schedule of the same id left behind may be overwritten.
 func definitionWrite(v schedule.Version) (write, error) {
 	body, err := json.Marshal(v.Definition)
 	if err != nil {
@@ -69,7 +71,6 @@ func definitionWrite(v schedule.Version) (write, error) {
 	for k, val := range compact(map[string]any{schema.Version: v.Number, schema.Hash: v.Hash, schema.Body: string(body), schema.CreatedBy: v.CreatedBy, schema.CreatedAt: v.CreatedAt}) {
 		w.put[k] = val
 	}
-	w.condition = "attribute_not_exists(" + w.expr.name(schema.PK) + ")"
 	return w, nil
 }
 

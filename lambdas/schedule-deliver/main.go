@@ -1,0 +1,17 @@
+// Command schedule-deliver consumes a delivery queue: one run becomes one file and one request per recipient.
+package main
+
+import (
+	"context"
+
+	"almanac/internal/boot"
+
+	"github.com/aws/aws-lambda-go/lambda"
+)
+
+func main() {
+	f := boot.Must(boot.Start(context.Background(), boot.EnvQueryQueue, boot.EnvDataBucket, boot.EnvFilesBucket, boot.EnvMailFrom, boot.EnvPublicURL, boot.EnvSecretPrefix))
+	d, err := f.Deliverer()
+	boot.Must(f, err)
+	lambda.Start(boot.Consumer{Handle: d.Handle, Hide: f.Queue().Hide, Log: f.Log}.Batch)
+}
