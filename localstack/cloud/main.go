@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"almanac/localstack/internal/instance"
+	"almanac/localstack/internal/loopback"
 	"almanac/localstack/internal/step"
 )
 
@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out io.
 	}
 	c := cloud{
 		options: o,
-		client:  &http.Client{Timeout: 5 * time.Minute},
+		client:  loopback.Client(5 * time.Minute),
 		report:  &step.Reporter{Out: out, Now: time.Now, Every: 10 * time.Second},
 		out:     out,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -99,9 +100,9 @@ func (r Receivers) answers(ctx context.Context, port int) bool {
 	return true
 }
 
-// ensureWebhookSecret makes the secret with which webhooks are signed and verified, unless the file is there. Its form is
-// that of Standard Webhooks: whsec_ and 24 to 64 random bytes in base64
-// (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
+// ensureWebhookSecret makes the secret with which webhooks are signed and verified, unless the file is there. The file
+// holds the value as Secrets Manager gets it; the key is that of Standard Webhooks: whsec_ and 24 to 64 random bytes in
+// base64 (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
 func ensureWebhookSecret(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -110,8 +111,12 @@ func ensureWebhookSecret(path string) error {
 	if _, err := rand.Read(key); err != nil {
 		return err
 	}
+	value, err := json.Marshal(map[string]string{"current": "whsec_" + base64.StdEncoding.EncodeToString(key)})
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte("whsec_"+base64.StdEncoding.EncodeToString(key)+"\n"), 0o600)
+	return os.WriteFile(path, append(value, '\n'), 0o600)
 }

@@ -22,6 +22,7 @@ import (
 	cognito "github.com/aws/aws-sdk-go-v2/service/cognitoidentityprovider/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	secretsmanagertypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 	"github.com/aws/aws-sdk-go-v2/service/ses"
 
 	"almanac/localstack/internal/deploy"
@@ -33,10 +34,15 @@ import (
 // Outputs of the stack that are read here.
 const (
 	OutPool    = "UserPoolId"
-	OutBucket  = "DataBucketName"
-	OutSecret  = "WebhookSecretId"
-	OutSender  = "SenderAddress"
-	FlightsKey = "flights.sqlite" // the demo data's key in the data bucket
+	OutBucket  = "DataBucket"
+	OutSecrets = "SecretPrefix"
+	OutSender  = "MailFrom"
+)
+
+// Names in the deployed app that the demo's definitions use.
+const (
+	FlightsKey  = "flights.sqlite" // the demo data's key in the data bucket
+	DemoWebhook = "demo"           // the webhook secret's name, behind the stack's prefix
 )
 
 // User is a person of the demo.
@@ -182,23 +188,33 @@ func (s Seeder) Data(ctx context.Context) (string, error) {
 	return fmt.Sprintf("s3://%s/%s", bucket, FlightsKey), nil
 }
 
-// Secret puts the secret that the webhook receiver verifies with.
+// Secret stores the secret that webhooks are signed with and that the webhook receiver verifies with.
 func (s Seeder) Secret(ctx context.Context) (string, error) {
-	id, err := s.Outputs.Get(OutSecret)
+	prefix, err := s.Outputs.Get(OutSecrets)
 	if err != nil {
 		return "", err
 	}
+	id := prefix + DemoWebhook
 	text, err := os.ReadFile(s.Instance.WebhookSecret())
 	if err != nil {
 		return "", step.Fail(err, err.Error(), "run scripts/up, which makes the webhook's secret")
 	}
 	want := strings.TrimSpace(string(text))
 	client := secretsmanager.NewFromConfig(s.config())
-	if have, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &id}); err == nil && aws.ToString(have.SecretString) == want {
+	have, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &id})
+	var missing *secretsmanagertypes.ResourceNotFoundException
+	switch {
+	case errors.As(err, &missing):
+		_, err = client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: &id, SecretString: &want})
+	case err == nil && aws.ToString(have.SecretString) == want:
 		return "there already", nil
+	case err == nil:
+		_, err = client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &id, SecretString: &want})
 	}
-	_, err = client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &id, SecretString: &want})
-	return "", err
+	if err != nil {
+		return "", fmt.Errorf("store secret %s: %w", id, err)
+	}
+	return id, nil
 }
 
 // Mail verifies the sender's domain and puts the account into SES's sandbox, where mail to an address of any other
