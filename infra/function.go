@@ -75,7 +75,9 @@ func (d Deployment) variables(own map[string]string) *map[string]*string {
 		all[boot.EnvLocal] = jsii.String(d.Profile.Cloud.Name)
 	}
 	for k, v := range own {
-		all[k] = jsii.String(v)
+		if v != "" { // an absent variable is an empty one
+			all[k] = jsii.String(v)
+		}
 	}
 	return &all
 }

@@ -196,7 +196,7 @@ func loopbackPort(endpoint string) int {
 func (in *inputs) mail(p Profile, s *Settings) {
 	s.MailFrom, s.MailName, s.MailIdentity = in.text("mailFrom"), in.text("mailName"), in.text("mailIdentity")
 	if s.MailFrom == "" && p.Cloud.Local() {
-		s.MailFrom = "almanac@example.com"
+		s.MailFrom = "reports@example.com"
 	}
 	a, err := mail.ParseAddress(s.MailFrom)
 	if err != nil || a.Address != s.MailFrom || a.Name != "" || !hostForm.MatchString(domainOf(s.MailFrom)) {
@@ -278,7 +278,7 @@ func (in *inputs) recipients(p Profile, s *Settings) {
 		s.Recipients = append(s.Recipients, r)
 	}
 	if len(s.Recipients) == 0 && p.Cloud.Local() {
-		s.Recipients = []string{"example.com", "localhost", "127.0.0.1"}
+		s.Recipients = []string{"example.com", "unverified.example.org", "localhost", "127.0.0.1"}
 	}
 	if len(s.Recipients) == 0 && p.RecipientsRequired {
 		in.bad(key, in.text(key), "an allow-list of addresses, domains or hosts: stage "+p.Stage+" must not send to everyone")

@@ -35,6 +35,7 @@ func newSignIn(stack awscdk.Stack, scope constructs.Construct, d Deployment) sig
 	output(stack, "UserPoolId", *pool.UserPoolId())
 	output(stack, "UserPoolClientId", *client.UserPoolClientId())
 	output(stack, "UserPoolDomain", *domain.DomainName())
+	output(stack, "SignInUrl", signInURL(stack, d, *domain.DomainName()))
 	return signIn{issuer: issuer, client: *client.UserPoolClientId()}
 }
 
@@ -80,4 +81,13 @@ func publicClient(d Deployment) *awscognito.UserPoolClientOptions {
 		IdTokenValidity:            awscdk.Duration_Hours(jsii.Number(1)),
 		RefreshTokenValidity:       awscdk.Duration_Days(jsii.Number(7)),
 	}
+}
+
+// signInURL is where /oauth2/authorize and /oauth2/token are.
+func signInURL(stack awscdk.Stack, d Deployment, prefix string) string {
+	if d.Profile.Cloud.Local() {
+		return fmt.Sprintf("http://127.0.0.1:%d", d.Settings.EndpointPort)
+	}
+	// https://docs.aws.amazon.com/cognito/latest/developerguide/cognito-user-pools-assign-domain-prefix.html
+	return fmt.Sprintf("https://%s.auth.%s.amazoncognito.com", prefix, *stack.Region())
 }

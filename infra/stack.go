@@ -61,7 +61,6 @@ func NewStack(scope constructs.Construct, d Deployment) (awscdk.Stack, error) {
 	api.serve(storage, delivery)
 	output(stack, "SecretPrefix", d.secretPrefix())
 	output(stack, "MailFrom", d.Settings.MailFrom)
-	suppressFindings(stack, d)
 	return stack, nil
 }
 

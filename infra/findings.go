@@ -1,5 +1,0 @@
-package main
-
-import "github.com/aws/aws-cdk-go/awscdk/v2"
-
-func suppressFindings(stack awscdk.Stack, d Deployment) {}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
+	"github.com/aws/jsii-runtime-go"
+	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
+)
+
+// accepted are the findings of cdk-nag's AwsSolutions pack that we live with, each with its reason. A finding that is not
+// here fails the test, and so does a line here that no finding needs any more.
+var accepted = []struct {
+	rule   string // id of the finding, as a regular expression
+	where  string // construct path below the stack, as a regular expression
+	stages string // empty: all
+	reason string
+}{
+	{`AwsSolutions-S1`, `/Storage/(Data|Files)/Resource`, "",
+		"three roles have rights on one bucket each; object-level CloudTrail is the account's choice, and a bucket of access logs would outlive the files it tells of"},
+	{`AwsSolutions-S10`, `/Storage/(Data|Files)/Resource`, "local",
+		"the emulator listens on loopback without TLS"},
+	{`AwsSolutions-SQS4`, `/Delivery/QueryRuns(Dead)?/Resource`, "local",
+		"the emulator listens on loopback without TLS"},
+	{`AwsSolutions-COG2`, `/Api/Users/Resource`, "local dev",
+		"a second factor is offered in dev and demanded in production; the local pool has made-up people only"},
+	{`AwsSolutions-COG8`, `/Api/Users/Resource`, "",
+		"the Plus plan costs per user and month; few invited people sign in, with a second factor in production"},
+	{`AwsSolutions-APIG4`, `/Api/Http/(GET--files--{token}|(GET|POST)--unsubscribe--{token})/Resource`, "",
+		"the token in the path is the right: whoever gets a link or unsubscribes has no account"},
+	{`AwsSolutions-IAM5\[Resource::<StorageFiles[0-9A-F]+\.Arn>/files/\*\]`, `/(Api/FunctionRole|Delivery/DeliverQueryRole)/DefaultPolicy/Resource`, "",
+		"the keys of produced files are made at run time, below one prefix of one bucket"},
+	{`AwsSolutions-IAM5\[Resource::<StorageData[0-9A-F]+\.Arn>/\*\]`, `/Delivery/DeliverQueryRole/DefaultPolicy/Resource`, "",
+		"people name the databases in the data bucket; the function only reads them"},
+	{`AwsSolutions-IAM5\[Resource::arn:<AWS::Partition>:secretsmanager:[^\]]*:secret:almanac/[a-z]+/webhook/\*\]`, `/Delivery/DeliverQueryRole/DefaultPolicy/Resource`, "",
+		"webhook secrets are added without a deployment, below one prefix of this stage"},
+	{`AwsSolutions-IAM5\[Resource::\*\]`, `/(Api/Function|Delivery/(Dispatch|DeliverQuery|Exhaust))Role/DefaultPolicy/Resource`, "dev production",
+		"X-Ray's PutTraceSegments and PutTelemetryRecords take no resource; the test of rights asserts that nothing else is in the statement"},
+	{`AwsSolutions-IAM5\[Resource::\*\]`, `/Delivery/DeliverQueryRole/DefaultPolicy/Resource`, "local",
+		"the emulator authorizes ses:SendRawEmail on the resource * alone; real stages name identity and sender"},
+}
+
+// finding is one line of cdk-nag.
+type finding struct{ rule, where string }
+
+var findingForm = regexp.MustCompile(`^(AwsSolutions-[A-Z]+[0-9]+(?:\[.*?\])?): `)
+
+func findings(t *testing.T, stage string) []finding {
+	t.Helper()
+	d, err := deployment(stage, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stack, err := NewStack(newApp(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awscdk.Aspects_Of(stack).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{Reports: jsii.Bool(false)}), nil)
+	annotations := assertions.Annotations_FromStack(stack)
+	any := assertions.Match_StringLikeRegexp(jsii.String(`[\s\S]*`))
+	var found []finding
+	for _, m := range append(*annotations.FindError(jsii.String("*"), any), *annotations.FindWarning(jsii.String("*"), any)...) {
+		said := fmt.Sprint(m.Entry.Data)
+		form := findingForm.FindStringSubmatch(said)
+		if form == nil {
+			t.Errorf("%s: %s", *m.Id, said)
+			continue
+		}
+		found = append(found, finding{form[1], *m.Id})
+	}
+	return found
+}
+
+func TestCdkNagFindsNothingButWhatIsAcceptedWithAReason(t *testing.T) {
+	needed := make([]bool, len(accepted))
+	for _, stage := range []string{"local", "dev", "production"} {
+		found := findings(t, stage)
+		if len(found) == 0 {
+			t.Errorf("%s: cdk-nag finds nothing at all; does it run?", stage)
+		}
+		for _, f := range found {
+			i := slices.IndexFunc(accepted, func(a struct{ rule, where, stages, reason string }) bool {
+				return regexp.MustCompile(`^`+a.rule+`$`).MatchString(f.rule) && regexp.MustCompile(`^/Almanac-`+stage+a.where+`$`).MatchString(f.where) &&
+					(a.stages == "" || slices.Contains(strings.Fields(a.stages), stage))
+			})
+			if i < 0 {
+				t.Errorf("%s: %s at %s; mend it, or accept it with a reason", stage, f.rule, f.where)
+				continue
+			}
+			needed[i] = true
+		}
+	}
+	for i, a := range accepted {
+		if !needed[i] {
+			t.Errorf("%s at %s is accepted, but nothing is found there any more", a.rule, a.where)
+		}
+		if len(strings.Fields(a.reason)) < 5 {
+			t.Errorf("%s at %s is accepted without a reason", a.rule, a.where)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// right is one action on one resource of a role.
+type right struct {
+	action    string
+	resource  any
+	condition any
+}
+
+// rightsOf lists what the role of a function may do.
+func rightsOf(t *testing.T, tpl template, prefix string) []right {
+	t.Helper()
+	_, f := tpl.one(t, "AWS::Lambda::Function", prefix)
+	role, _ := get(f.Properties, "Role", "Fn::GetAtt", 0).(string)
+	want(t, prefix+" managed policies", tpl.Resources[role].Properties["ManagedPolicyArns"], nil)
+	want(t, prefix+" inline policies", tpl.Resources[role].Properties["Policies"], nil)
+	var rights []right
+	for _, p := range tpl.of(t, "AWS::IAM::Policy") {
+		if !mentions(p.Properties["Roles"], role) {
+			continue
+		}
+		want(t, prefix+" policy's roles", p.Properties["Roles"], []any{map[string]string{"Ref": role}})
+		for _, s := range get(p.Properties, "PolicyDocument", "Statement").([]any) {
+			want(t, prefix+" effect", get(s, "Effect"), "Allow")
+			for _, a := range some(get(s, "Action")) {
+				for _, r := range some(get(s, "Resource")) {
+					rights = append(rights, right{a.(string), r, get(s, "Condition")})
+				}
+			}
+		}
+	}
+	return rights
+}
+
+func some(v any) []any {
+	if list, ok := v.([]any); ok {
+		return list
+	}
+	return []any{v}
+}
+
+// place names a resource in short: its logical id without the hash, and what follows.
+func place(tpl template, v any) string {
+	s := text(v)
+	for id := range tpl.Resources {
+		if strings.Contains(s, `"`+id+`"`) {
+			rest := ""
+			if tail, ok := get(v, "Fn::Join", 1).([]any); ok {
+				rest, _ = tail[len(tail)-1].(string)
+			}
+			return strings.TrimRight(id, "0123456789ABCDEF") + rest
+		}
+	}
+	if parts, ok := get(v, "Fn::Join", 1).([]any); ok {
+		return fmt.Sprint(parts[len(parts)-1])
+	}
+	return strings.Trim(s, `"`)
+}
+
+const (
+	readTable  = "BatchGetItem GetItem Query"
+	writeTable = "ConditionCheckItem PutItem UpdateItem"
+	consuming  = "ChangeMessageVisibility DeleteMessage GetQueueAttributes ReceiveMessage"
+)
+
+// allowed is every right of every function, nothing besides: place → actions.
+func allowed(p Profile) map[string]map[string]string {
+	const table, queue, dead = "StorageSchedules", "DeliveryQueryRuns", "DeliveryQueryRunsDead"
+	all := map[string]map[string]string{
+		"DeliveryDispatch": {
+			table: "dynamodb: " + readTable + " " + writeTable, table + "/index/due": "dynamodb: Query", table + "/index/open": "dynamodb: Query",
+			queue: "sqs: GetQueueAttributes SendMessage",
+		},
+		"DeliveryDeliverQuery": {
+			table: "dynamodb: " + readTable + " PutItem UpdateItem", queue: "sqs: " + consuming,
+			"StorageData/*": "s3: GetObject", "StorageFiles/files/*": "s3: AbortMultipartUpload GetObject PutObject",
+			"mail": "ses: SendRawEmail", "secrets": "secretsmanager: GetSecretValue",
+		},
+		"DeliveryExhaust": {
+			table: "dynamodb: " + readTable + " " + writeTable, queue: "sqs: SendMessage", dead: "sqs: " + consuming,
+		},
+		"ApiFunction": {
+			table: "dynamodb: " + readTable + " " + writeTable, table + "/index/directory": "dynamodb: Query",
+			queue: "sqs: SendMessage", "StorageFiles/files/*": "s3: GetObject",
+		},
+	}
+	for _, f := range all {
+		f["its log group"] = "logs: CreateLogStream PutLogEvents"
+		if p.Tracing {
+			f["*"] = "xray: PutTelemetryRecords PutTraceSegments"
+		}
+	}
+	return all
+}
+
+func TestEachRoleMayDoWhatItsFunctionDoesAndNothingElse(t *testing.T) {
+	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+		for prefix, wanted := range allowed(p) {
+			got := map[string][]string{}
+			for _, r := range rightsOf(t, tpl, prefix) {
+				service, action, _ := strings.Cut(r.action, ":")
+				where := place(tpl, r.resource)
+				switch service {
+				case "logs":
+					where = "its log group"
+				case "ses":
+					where = "mail"
+				case "secretsmanager":
+					where = "secrets"
+				}
+				if len(got[where]) == 0 {
+					got[where] = []string{service + ":"}
+				}
+				got[where] = append(got[where], action)
+			}
+			for where, actions := range got {
+				slices.Sort(actions[1:])
+				if s := strings.Join(actions, " "); s != wantedOrder(wanted[where]) {
+					t.Errorf("%s may %q on %s; want %q", prefix, s, where, wantedOrder(wanted[where]))
+				}
+			}
+			for where := range wanted {
+				if got[where] == nil {
+					t.Errorf("%s may do nothing on %s; it has %v", prefix, where, slices.Sorted(maps.Keys(got)))
+				}
+			}
+		}
+	})
+}
+
+func wantedOrder(s string) string {
+	parts := strings.Fields(s)
+	if len(parts) > 1 {
+		slices.Sort(parts[1:])
+	}
+	return strings.Join(parts, " ")
+}
+
+// TestNoRoleHasEverythingAsItsResource: X-Ray's write actions take no resource (AWS: "Actions, resources, and condition
+// keys for AWS X-Ray"); the emulator authorizes mail on "*" alone.
+func TestNoRoleHasEverythingAsItsResource(t *testing.T) {
+	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+		for id, r := range tpl.of(t, "AWS::IAM::Policy") {
+			for _, s := range get(r.Properties, "PolicyDocument", "Statement").([]any) {
+				for _, a := range some(get(s, "Action")) {
+					action := a.(string)
+					if strings.Contains(action, "*") {
+						t.Errorf("%s allows %s", id, action)
+					}
+					everything := slices.Contains(some(get(s, "Resource")), any("*"))
+					if everything && !strings.HasPrefix(action, "xray:Put") && (p.Cloud.ScopedMail || action != "ses:SendRawEmail") {
+						t.Errorf("%s allows %s on everything", id, action)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestMailIsSentAsTheConfiguredSenderOnly(t *testing.T) {
+	tpl, err := stages["production"]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, r := range rightsOf(t, tpl, "DeliveryDeliverQuery") {
+		if strings.HasPrefix(r.action, "ses:") {
+			found = true
+			want(t, "identity", place(tpl, r.resource), ":ses:eu-central-1:111122223333:identity/example.com")
+			want(t, "condition", r.condition, map[string]any{"StringEquals": map[string]string{"ses:FromAddress": "reports@mail.example.com"}})
+		}
+		if strings.HasPrefix(r.action, "secretsmanager:") {
+			want(t, "secrets", place(tpl, r.resource), ":secretsmanager:eu-central-1:111122223333:secret:almanac/production/webhook/*")
+		}
+	}
+	if !found {
+		t.Error("deliver may not send mail")
+	}
+}
+
+func TestOnlyLambdaAssumesTheRoles(t *testing.T) {
+	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+		for id, r := range tpl.of(t, "AWS::IAM::Role") {
+			for _, s := range get(r.Properties, "AssumeRolePolicyDocument", "Statement").([]any) {
+				want(t, id+" trusts", get(s, "Principal"), map[string]string{"Service": "lambda.amazonaws.com"})
+			}
+		}
+	})
+}

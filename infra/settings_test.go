@@ -1,0 +1,207 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"almanac/infra/bundle"
+)
+
+func TestStageIsRefusedUnlessKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		context any
+		env     string
+		want    []string
+	}{
+		"absent":        {nil, "", []string{"stage is absent", "dev, local, production"}},
+		"unknown":       {"prod", "", []string{`"prod"`, "dev, local, production"}},
+		"wrong type":    {7.0, "", []string{"stage is 7 (float64)", "want text"}},
+		"hostile":       {"dev\n; rm -rf /", "", []string{`"dev\n; rm -rf /"`, "dev, local, production"}},
+		"wrong case":    {"Production", "", []string{`"Production"`}},
+		"contradictory": {"dev", "production", []string{`stage is "dev"`, "ALMANAC_STAGE", `"production"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage, err := StageOf(func(string) any { return c.context }, func(string) string { return c.env })
+			if err == nil {
+				_, err = ProfileOf(stage)
+			}
+			says(t, err, c.want...)
+		})
+	}
+}
+
+func says(t *testing.T, err error, want ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q does not say %q", err, w)
+		}
+	}
+}
+
+func TestSettingsAreRefusedWithFieldValueAndWhatWouldBeRight(t *testing.T) {
+	const list = "an allow-list of addresses, domains or hosts"
+	for name, c := range map[string]struct {
+		stage  string
+		change map[string]any
+		env    map[string]string
+		want   []string
+	}{
+		"mailFrom absent":            {"dev", map[string]any{"mailFrom": nil}, nil, []string{`mailFrom is ""`, "reports@example.com"}},
+		"mailFrom of wrong type":     {"dev", map[string]any{"mailFrom": true}, nil, []string{"mailFrom is true (bool)", "want text"}},
+		"mailFrom with a name":       {"dev", map[string]any{"mailFrom": "Reports <reports@example.com>"}, nil, []string{"mailFrom", "alone"}},
+		"mailFrom with a header":     {"dev", map[string]any{"mailFrom": "a@example.com\r\nBcc: b@example.com"}, nil, []string{`"a@example.com\r\nBcc: b@example.com"`}},
+		"mailFrom contradictory":     {"dev", nil, map[string]string{"ALMANAC_MAIL_FROM": "other@example.com"}, []string{"mailFrom", "ALMANAC_MAIL_FROM", "other@example.com"}},
+		"mailName too long":          {"dev", map[string]any{"mailName": strings.Repeat("x", 65)}, nil, []string{"mailName", "64"}},
+		"mailName with a header":     {"dev", map[string]any{"mailName": "A\nBcc: x"}, nil, []string{`mailName is "A\nBcc: x"`, "one line"}},
+		"mailName of wrong type":     {"dev", map[string]any{"mailName": []any{"A"}}, nil, []string{"mailName", "want text"}},
+		"mailIdentity of others":     {"dev", map[string]any{"mailIdentity": "example.org"}, nil, []string{`"example.org"`, "reports@example.com", "its domain"}},
+		"mailIdentity by suffix":     {"dev", map[string]any{"mailIdentity": "ample.com"}, nil, []string{`"ample.com"`}},
+		"mailIdentity a pattern":     {"dev", map[string]any{"mailIdentity": "*"}, nil, []string{`"*"`, "verified identity"}},
+		"recipients absent":          {"dev", map[string]any{"recipients": nil}, nil, []string{`recipients is ""`, list, "dev"}},
+		"recipients empty":           {"dev", map[string]any{"recipients": " , "}, nil, []string{"recipients", list}},
+		"recipients of wrong type":   {"dev", map[string]any{"recipients": []any{"example.com"}}, nil, []string{"recipients", "want text"}},
+		"recipients everyone":        {"dev", map[string]any{"recipients": "*"}, nil, []string{`"*"`, "no patterns"}},
+		"recipients hostile":         {"dev", map[string]any{"recipients": "<script>@example.com"}, nil, []string{"<script>", "no patterns"}},
+		"networks not networks":      {"production", map[string]any{"privateNetworks": "intranet"}, nil, []string{`"intranet"`, "10.20.0.0/16"}},
+		"networks of wrong type":     {"production", map[string]any{"privateNetworks": 10.0}, nil, []string{"privateNetworks is 10 (float64)", "want text"}},
+		"networks everything":        {"production", map[string]any{"privateNetworks": "0.0.0.0/0"}, nil, []string{`"0.0.0.0/0"`, "private use"}},
+		"networks wider than theirs": {"production", map[string]any{"privateNetworks": "10.0.0.0/7"}, nil, []string{`"10.0.0.0/7"`}},
+		"networks of credentials":    {"production", map[string]any{"privateNetworks": "169.254.169.254/32"}, nil, []string{"169.254.169.254/32", "private use"}},
+		"networks of this machine":   {"production", map[string]any{"privateNetworks": "127.0.0.0/8"}, nil, []string{"127.0.0.0/8", "private use"}},
+		"networks with host bits":    {"production", map[string]any{"privateNetworks": "10.20.1.1/16"}, nil, []string{`"10.20.1.1/16"`, "CIDR"}},
+		"issuer alone":               {"dev", map[string]any{"issuer": "https://login.example.com"}, nil, []string{`audience is ""`, "client ids"}},
+		"audience alone":             {"dev", map[string]any{"audience": "almanac"}, nil, []string{`audience is "almanac"`, "issuer"}},
+		"issuer without TLS":         {"dev", map[string]any{"issuer": "http://login.example.com", "audience": "a"}, nil, []string{`"http://login.example.com"`, "https"}},
+		"issuer on loopback":         {"dev", map[string]any{"issuer": "http://127.0.0.1:80", "audience": "a"}, nil, []string{"issuer", "https"}},
+		"issuer with credentials":    {"dev", map[string]any{"issuer": "https://a:b@login.example.com", "audience": "a"}, nil, []string{"issuer", "without user"}},
+		"issuer of wrong type":       {"dev", map[string]any{"issuer": 1.0, "audience": "a"}, nil, []string{"issuer is 1 (float64)", "want text"}},
+		"account out of form":        {"dev", map[string]any{"account": "1234"}, nil, []string{`account is "1234"`, "twelve digits"}},
+		"account of others":          {"dev", nil, map[string]string{"CDK_DEFAULT_ACCOUNT": "999988887777"}, []string{"111122223333", "999988887777"}},
+		"region out of form":         {"dev", map[string]any{"region": "Frankfurt"}, nil, []string{`region is "Frankfurt"`, "eu-central-1"}},
+		"region of others":           {"dev", nil, map[string]string{"CDK_DEFAULT_REGION": "us-east-1"}, []string{"eu-central-1", "us-east-1"}},
+		"AWS on this machine":        {"dev", nil, map[string]string{"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}, []string{"AWS_ENDPOINT_URL", "127.0.0.1", "dev"}},
+		"local without an endpoint":  {"local", nil, map[string]string{"AWS_ENDPOINT_URL": ""}, []string{`AWS_ENDPOINT_URL is ""`, "loopback"}},
+		"local elsewhere":            {"local", nil, map[string]string{"AWS_ENDPOINT_URL": "http://10.1.2.3:4566"}, []string{"10.1.2.3", "loopback"}},
+		"local by a name elsewhere":  {"local", nil, map[string]string{"AWS_ENDPOINT_URL": "http://localhost.example.com:4566"}, []string{"localhost.example.com", "loopback"}},
+		"local behind a user":        {"local", nil, map[string]string{"AWS_ENDPOINT_URL": "http://127.0.0.1:4566@example.com"}, []string{"AWS_ENDPOINT_URL", "loopback"}},
+		"local without a port":       {"local", nil, map[string]string{"AWS_ENDPOINT_URL": "http://127.0.0.1"}, []string{"AWS_ENDPOINT_URL", "port"}},
+		"port contradictory":         {"local", map[string]any{"endpointPort": "4567"}, nil, []string{`endpointPort is "4567"`, "4566"}},
+		"timing for AWS":             {"dev", map[string]any{"timing": `{"reserve":"1s"}`}, nil, []string{"timing", "infra/profile.go"}},
+		"timing of wrong type":       {"local", map[string]any{"timing": `{"reserve":3}`}, nil, []string{"timing", "duration 3"}},
+		"timing unknown":             {"local", map[string]any{"timing": `{"patience":"3s"}`}, nil, []string{"timing", "patience"}},
+		"timing no JSON":             {"local", map[string]any{"timing": `3s`}, nil, []string{`"3s"`, "JSON object"}},
+		"timing two objects":         {"local", map[string]any{"timing": `{}{}`}, nil, []string{"one JSON object"}},
+		"timing out of range":        {"local", map[string]any{"timing": `{"backoff_base":"-1s"}`}, nil, []string{"backoff_base", "more than 0"}},
+		"timing contradictory":       {"local", map[string]any{"timing": `{"reserve":"1m","send_timeout":"1s"}`}, nil, []string{"Reserve is 1m0s", "Deliver.Timeout 20s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := ProfileOf(c.stage)
+			if err != nil {
+				t.Fatal(err)
+			}
+			context := given(c.stage)
+			for k, v := range c.change {
+				context[k] = v
+			}
+			_, err = SettingsOf(p, func(key string) any { return context[key] }, func(name string) string {
+				if v, ok := c.env[name]; ok {
+					return v
+				}
+				return environmentOf(c.stage)(name)
+			})
+			says(t, err, c.want...)
+		})
+	}
+}
+
+func TestSettingsSayEveryProblemAtOnce(t *testing.T) {
+	p, err := ProfileOf("dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = SettingsOf(p, func(string) any { return nil }, func(string) string { return "" })
+	says(t, err, "mailFrom", "recipients")
+}
+
+func TestSettingsComeFromTheEnvironmentToo(t *testing.T) {
+	p, err := ProfileOf("dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{
+		"ALMANAC_MAIL_FROM": "reports@example.com", "ALMANAC_RECIPIENTS": "Example.com, person@example.org",
+		"ALMANAC_PRIVATE_NETWORKS": "10.20.0.0/16,fd00::/8", "CDK_DEFAULT_ACCOUNT": "111122223333", "CDK_DEFAULT_REGION": "eu-central-1",
+	}
+	s, err := SettingsOf(p, func(string) any { return nil }, func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "sender", s.MailFrom, "reports@example.com")
+	want(t, "identity", s.MailIdentity, "example.com")
+	want(t, "recipients", s.Recipients, []string{"example.com", "person@example.org"})
+	want(t, "networks", Deployment{Settings: s}.privateNetworks(), "10.20.0.0/16,fd00::/8")
+	want(t, "account", s.Account, "111122223333")
+	want(t, "region", s.Region, "eu-central-1")
+}
+
+func TestALocalStageNeedsNoSettingsAndMayShortenSingleWaits(t *testing.T) {
+	d, err := deployment("local", map[string]any{"timing": `{"backoff_base":"200ms"}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "changed wait", d.Settings.Timing.BackoffBase, "200ms")
+	want(t, "other waits", d.Settings.Timing.LeaseMargin, "2s")
+	want(t, "networks", d.privateNetworks(), "127.0.0.0/8")
+	want(t, "port", d.Settings.EndpointPort, 4566)
+	if len(d.Settings.Recipients) == 0 {
+		t.Error("the local stage may send to everyone")
+	}
+}
+
+func TestEveryProfileIsValid(t *testing.T) {
+	for stage := range profiles {
+		if _, err := ProfileOf(stage); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAProfileIsRefusedWithFieldValueAndWhatWouldBeRight(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Profile)
+		want   []string
+	}{
+		"architecture absent":         {func(p *Profile) { p.Architecture = "" }, []string{`architecture ""`, "arm64"}},
+		"architecture unknown":        {func(p *Profile) { p.Architecture = bundle.Architecture("mips") }, []string{`"mips"`, "arm64"}},
+		"log days absent":             {func(p *Profile) { p.LogDays = 0 }, []string{"LogDays is 0", "365"}},
+		"log days not offered":        {func(p *Profile) { p.LogDays = 31 }, []string{"LogDays is 31", "30"}},
+		"memory too small":            {func(p *Profile) { p.API.MemoryMB = 64 }, []string{"API.MemoryMB is 64", "128 to 10240"}},
+		"time-out absent":             {func(p *Profile) { p.Exhaust.Timeout = 0 }, []string{"Exhaust.Timeout is 0s", "1s to 15m"}},
+		"time-out too long":           {func(p *Profile) { p.Deliver.Timeout = 16 * time.Minute }, []string{"Deliver.Timeout is 16m", "15m"}},
+		"time-out of half seconds":    {func(p *Profile) { p.Deliver.Timeout = 1500 * time.Millisecond }, []string{"1.5s", "whole seconds"}},
+		"dispatch beyond the tick":    {func(p *Profile) { p.Dispatch.Timeout = time.Minute }, []string{"Dispatch.Timeout is 1m", "minute between ticks"}},
+		"api beyond the gateway":      {func(p *Profile) { p.API.Timeout = 30 * time.Second }, []string{"API.Timeout is 30s", "less than 30s"}},
+		"I1 concurrency of one":       {func(p *Profile) { p.DeliverConcurrency = 1 }, []string{"DeliverConcurrency is 1", "2 to 1000"}},
+		"I1 concurrency too high":     {func(p *Profile) { p.ExhaustConcurrency = 1001 }, []string{"ExhaustConcurrency is 1001"}},
+		"receive count absent":        {func(p *Profile) { p.MaxReceiveCount = 0 }, []string{"MaxReceiveCount is 0", "1 to 1000"}},
+		"burst below rate":            {func(p *Profile) { p.APIBurst = 1 }, []string{"20 and 1", "burst"}},
+		"AWS without TLS":             {func(p *Profile) { p.Cloud.TLS = false }, []string{"Cloud", "TLS"}},
+		"AWS with passwords":          {func(p *Profile) { p.PasswordLogin = true }, []string{"PasswordLogin"}},
+		"anyone but production":       {func(p *Profile) { p.RecipientsRequired = false }, []string{"RecipientsRequired", "only production"}},
+		"no time to send":             {func(p *Profile) { p.Timing.Reserve = seconds(1) }, []string{"reserve", "send_timeout"}},
+		"reserve beyond the time-out": {func(p *Profile) { p.Deliver.Timeout = 20 * time.Second }, []string{"Reserve is 20s", "Deliver.Timeout 20s"}},
+		"tick reserve beyond tick":    {func(p *Profile) { p.Timing.TickReserve = seconds(55) }, []string{"TickReserve is 55s", "Dispatch.Timeout 55s"}},
+		"timing absent":               {func(p *Profile) { p.Timing.MaxAttempts = 0 }, []string{"max_attempts"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := dev()
+			c.change(&p)
+			says(t, p.Validate(), c.want...)
+		})
+	}
+}
