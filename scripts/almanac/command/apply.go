@@ -1,0 +1,381 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"almanac/internal/api"
+	"almanac/internal/schedule"
+	"almanac/scripts/almanac/client"
+	"almanac/scripts/almanac/manifest"
+)
+
+// What happens to a document.
+const (
+	create    = "create"
+	edit      = "edit"
+	unchanged = "unchanged"
+)
+
+// step is one document with what applying it would do.
+type step struct {
+	doc     manifest.Document
+	action  string
+	version int // schedules: the version it will have; 0 where only the applied workspace or source can tell
+	diff    []string
+	dues    []api.Due
+}
+
+func (p *Program) apply(ctx context.Context, c *call) error {
+	if c.folder == "" {
+		return usage("usage: almanac apply -f FOLDER [--yes]")
+	}
+	docs, err := manifest.Read(c.folder)
+	if err != nil {
+		return err
+	}
+	if err := check(docs); err != nil {
+		return err
+	}
+	conn, err := p.connect()
+	if err != nil {
+		return err
+	}
+	steps, err := plan(ctx, conn, docs)
+	if err != nil {
+		return err
+	}
+	p.printPlan(conn.Base, steps)
+	if !pending(steps) {
+		return nil
+	}
+	if !c.yes {
+		if err := p.ask("Apply? [y/N] "); err != nil {
+			return err
+		}
+	}
+	for _, s := range steps {
+		if s.action == unchanged {
+			continue
+		}
+		if err := p.carryOut(ctx, conn, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check reads workspaces and sources as the API will, before anything is sent. Schedules the API itself checks, in
+// the plan.
+func check(docs []manifest.Document) error {
+	var wrong manifest.Errors
+	for _, d := range docs {
+		var problems schedule.Problems
+		switch d.Kind {
+		case manifest.Workspace:
+			var w schedule.Workspace
+			if problems = strict(d, &w); len(problems) == 0 {
+				problems = w.Check()
+			}
+		case manifest.Source:
+			var s schedule.SourceConfig
+			if problems = strict(d, &s); len(problems) == 0 {
+				problems = s.Check()
+			}
+		}
+		for _, f := range problems {
+			wrong = append(wrong, fmt.Sprintf("%s: %s", d.At(f.Field), f))
+		}
+	}
+	if len(wrong) > 0 {
+		return wrong
+	}
+	return nil
+}
+
+func strict(d manifest.Document, into any) schedule.Problems {
+	dec := json.NewDecoder(strings.NewReader(string(d.JSON)))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &kind):
+		return schedule.Problems{{Field: kind.Field, Value: "a " + kind.Value, Want: "a " + kind.Type.String()}}
+	}
+	field, _ := strconv.Unquote(strings.TrimPrefix(err.Error(), "json: unknown field "))
+	return schedule.Problems{{Field: field, Value: "not a field of a " + d.Kind, Want: "fields that a " + d.Kind + " has"}}
+}
+
+// plan compares each document with what stands.
+func plan(ctx context.Context, conn *client.Client, docs []manifest.Document) ([]step, error) {
+	workspaces, err := listOf[schedule.Workspace](ctx, conn, "/workspaces", nil)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := listOf[schedule.SourceConfig](ctx, conn, "/sources", nil)
+	if err != nil {
+		return nil, err
+	}
+	stands := map[string]json.RawMessage{}
+	for _, w := range workspaces {
+		stands["workspace "+w.ID], _ = json.Marshal(w) // plain texts always marshal
+	}
+	for _, s := range sources {
+		stands["source "+s.Name], _ = json.Marshal(s)
+	}
+	var steps []step
+	var schedules []manifest.Document
+	changing := map[string]bool{} // "workspace EWR": its document will change something
+	for _, d := range docs {
+		if d.Kind == manifest.Schedule {
+			schedules = append(schedules, d)
+			continue
+		}
+		s := step{doc: d, action: create}
+		if old, ok := stands[d.Kind+" "+d.Name]; ok {
+			s.diff = differences(old, d.JSON)
+			s.action = edit
+			if len(s.diff) == 0 {
+				s.action = unchanged
+			}
+		}
+		changing[d.Kind+" "+d.Name] = s.action != unchanged
+		steps = append(steps, s)
+	}
+	planned, err := planSchedules(ctx, conn, schedules, changing)
+	return append(steps, planned...), err
+}
+
+// chunk is how many definitions one plan request holds.
+const chunk = 100
+
+// planSchedules asks the API. A schedule that is refused only because of a workspace or source that this very call
+// will create or change is planned when that is done.
+func planSchedules(ctx context.Context, conn *client.Client, docs []manifest.Document, changing map[string]bool) ([]step, error) {
+	var steps []step
+	for len(docs) > chunk {
+		part, err := planSchedules(ctx, conn, docs[:chunk], changing)
+		if err != nil {
+			return nil, err
+		}
+		steps, docs = append(steps, part...), docs[chunk:]
+	}
+	later := map[int]bool{}
+	for {
+		var ask []json.RawMessage
+		var index []int
+		for i, d := range docs {
+			if !later[i] {
+				ask, index = append(ask, d.JSON), append(index, i)
+			}
+		}
+		var answer api.PlanView
+		if len(ask) > 0 {
+			_, err := conn.Call(ctx, "POST", "/schedules/plan", nil, map[string]any{"definitions": ask}, &answer)
+			found, err := postponed(err, docs, index, changing)
+			if err != nil {
+				return nil, err
+			}
+			if len(found) > 0 {
+				for _, i := range found {
+					later[i] = true
+				}
+				continue
+			}
+		}
+		if len(answer.Changes) != len(ask) {
+			return nil, &client.Unreachable{Base: conn.Base, Cause: fmt.Errorf("it planned %d of %d schedules", len(answer.Changes), len(ask))}
+		}
+		for i, d := range docs {
+			if later[i] {
+				steps = append(steps, step{doc: d, action: create})
+				continue
+			}
+			c := answer.Changes[0]
+			answer.Changes = answer.Changes[1:]
+			steps = append(steps, step{d, c.Action, c.Version, c.Diff, c.NextDue})
+		}
+		return steps, nil
+	}
+}
+
+var definitionField = regexp.MustCompile(`^definitions\[(\d+)\](?:\.(.*))?$`)
+
+// postponed reads a plan's refusal: the documents to be planned later, or an error that shows each wrong field with
+// its file and line.
+func postponed(err error, docs []manifest.Document, index []int, changing map[string]bool) ([]int, error) {
+	var p *api.Problem
+	if !errors.As(err, &p) || p.Status != http.StatusUnprocessableEntity {
+		return nil, err
+	}
+	var later []int
+	var wrong manifest.Errors
+	for _, e := range p.Errors {
+		m := definitionField.FindStringSubmatch(e.Field)
+		n := -1
+		if m != nil {
+			n, _ = strconv.Atoi(m[1])
+		}
+		if n < 0 || n >= len(index) {
+			return nil, err
+		}
+		d := docs[index[n]]
+		if refers(d, m[2], changing) {
+			later = append(later, index[n])
+			continue
+		}
+		e.Field = m[2]
+		wrong = append(wrong, fmt.Sprintf("%s: %s", d.At(m[2]), fieldLine(e)))
+	}
+	if len(wrong) > 0 {
+		return nil, wrong
+	}
+	return later, nil
+}
+
+// refers reports whether the field names something that is about to change.
+func refers(d manifest.Document, field string, changing map[string]bool) bool {
+	if field != manifest.Workspace && field != manifest.Source {
+		return false
+	}
+	var names struct{ Workspace, Source string }
+	if json.Unmarshal(d.JSON, &names) != nil {
+		return false
+	}
+	// A source that is there may not yet be open to a workspace: then its document changes it.
+	return field == manifest.Workspace && changing["workspace "+names.Workspace] || field == manifest.Source && changing["source "+names.Source]
+}
+
+// differences lists the fields of a flat document that differ.
+func differences(old, new json.RawMessage) []string {
+	var a, b map[string]json.RawMessage
+	if json.Unmarshal(old, &a) != nil || json.Unmarshal(new, &b) != nil {
+		return []string{"cannot be compared"}
+	}
+	var lines []string
+	for _, name := range []string{"name", "zone", "engine", "object", "workspaces"} {
+		if before, after := compact(a[name]), compact(b[name]); before != after {
+			lines = append(lines, fmt.Sprintf("%s: %s → %s", name, before, after))
+		}
+	}
+	return lines
+}
+
+func compact(v json.RawMessage) string {
+	var x any
+	if v == nil || json.Unmarshal(v, &x) != nil {
+		return "(absent)"
+	}
+	b, _ := json.Marshal(x) // it was JSON a moment ago
+	return string(b)
+}
+
+var signs = map[string]string{create: "+", edit: "~", unchanged: "="}
+
+func (p *Program) printPlan(base string, steps []step) {
+	p.printf("Plan for %s\n\n", base)
+	width := 0
+	for _, s := range steps {
+		width = max(width, len(s.doc.Name))
+	}
+	count := map[string]int{}
+	for _, s := range steps {
+		count[s.action]++
+		version := ""
+		if s.doc.Kind == manifest.Schedule && s.version > 0 {
+			version = fmt.Sprintf("version %d", s.version)
+		}
+		p.printf("%s\n", strings.TrimRight(fmt.Sprintf("  %s %-9s  %-*s  %-9s  %s", signs[s.action], s.doc.Kind, width, s.doc.Name, s.action, version), " "))
+		if s.action == unchanged {
+			continue
+		}
+		for _, line := range s.diff {
+			p.printf("      %s\n", plain(line))
+		}
+		if s.doc.Kind == manifest.Schedule && s.version == 0 {
+			p.printf("      its due times are known once its workspace and source are there\n")
+		} else if s.doc.Kind == manifest.Schedule {
+			p.printf("      next due\n")
+			p.printDues("        ", s.dues)
+		}
+	}
+	p.printf("\n%d to create, %d to edit, %d unchanged.\n", count[create], count[edit], count[unchanged])
+}
+
+func pending(steps []step) bool {
+	for _, s := range steps {
+		if s.action != unchanged {
+			return true
+		}
+	}
+	return false
+}
+
+// ask wants a yes. Where nobody sits at the terminal, an answer must be piped in, or --yes given.
+func (p *Program) ask(question string) error {
+	p.printf("\n%s", question)
+	answer, err := bufio.NewReader(io.LimitReader(p.In, 100)).ReadString('\n')
+	if answer == "" && err != nil && !p.Terminal {
+		p.printf("\n")
+		return usage("nobody is there to ask; give --yes to apply without asking")
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	p.printf("Nothing was applied.\n")
+	return errFailed
+}
+
+// carryOut applies one step; a schedule's edit only if it still has the version that the plan saw.
+func (p *Program) carryOut(ctx context.Context, conn *client.Client, s step) error {
+	path := map[string]string{manifest.Workspace: "workspaces", manifest.Source: "sources", manifest.Schedule: "schedules"}[s.doc.Kind]
+	header := http.Header{}
+	if s.action == edit && s.version > 1 {
+		header.Set("If-Match", strconv.Quote(strconv.Itoa(s.version-1)))
+	}
+	var done api.ChangeView
+	status, err := conn.Call(ctx, "PUT", client.Path(path, s.doc.Name), header, s.doc.JSON, &done)
+	var problem *api.Problem
+	if errors.As(err, &problem) {
+		p.printf("%s %s: refused\n", s.doc.Kind, s.doc.Name)
+		if status == http.StatusUnprocessableEntity {
+			var wrong manifest.Errors
+			for _, e := range problem.Errors {
+				wrong = append(wrong, fmt.Sprintf("%s: %s", s.doc.At(e.Field), fieldLine(e)))
+			}
+			problem.Errors, problem.Detail = nil, wrong.Error()
+		}
+		if status == http.StatusPreconditionFailed {
+			problem.Detail += "; it changed since the plan: apply again"
+		}
+		return problem
+	} else if err != nil {
+		return err
+	}
+	if s.doc.Kind != manifest.Schedule {
+		p.printf("%s %s: %s\n", s.doc.Kind, s.doc.Name, past[s.action])
+		return nil
+	}
+	next := ""
+	for _, d := range done.NextDue {
+		if !d.Skipped {
+			next = ", next due " + d.Local
+			break
+		}
+	}
+	p.printf("schedule %s: %s, version %d%s\n", s.doc.Name, past[done.Action], done.Version, next)
+	return nil
+}
+
+var past = map[string]string{create: "created", edit: "edited", unchanged: "unchanged"}

@@ -1,0 +1,298 @@
+// Package command is the command line: each command parses its flags, calls the API and prints what people read.
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"almanac/internal/api"
+	"almanac/internal/schedule"
+	"almanac/scripts/almanac/client"
+	"almanac/scripts/almanac/manifest"
+	"almanac/scripts/almanac/settings"
+	"almanac/scripts/almanac/signin"
+)
+
+// Program is the command line with all that it reaches outside itself.
+type Program struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Env      func(string) string
+	HTTP     *http.Client
+	Now      func() time.Time
+	Wait     func(ctx context.Context, d time.Duration) error
+	Random   io.Reader
+	Browse   func(address string) error
+	Terminal bool // In is a person
+
+	folder settings.Folder
+}
+
+// Exit codes.
+const (
+	Done        = 0
+	Refused     = 1 // the API said no, the run failed, or the person at the prompt did
+	Usage       = 2 // the command or a file is wrong; nothing was sent
+	NotSignedIn = 3
+	Broken      = 4 // the API is not there or answers with an error of its own
+)
+
+type subcommand struct {
+	name, args, summary, help string
+	run                       func(p *Program, ctx context.Context, c *call) error
+	flags                     func(f *flag.FlagSet, c *call)
+	min, max                  int // arguments
+}
+
+// call is one command as it was typed.
+type call struct {
+	args []string
+	json bool
+
+	outputs, stage               string
+	user                         string
+	passwordStdin                bool
+	folder                       string
+	yes                          bool
+	workspace, reason, key, form string
+	version                      int
+	wait, frozen                 bool
+}
+
+func commands() []subcommand {
+	output := func(f *flag.FlagSet, c *call) { f.StringVar(&c.form, "o", "table", "`format`: table or json") }
+	why := func(f *flag.FlagSet, c *call) {
+		f.StringVar(&c.reason, "reason", "", "why, in a `sentence`; it is audited (required)")
+	}
+	return []subcommand{
+		{"configure", "--outputs FILE", "point the command line at a deployed stack",
+			"Reads the file that `cdk deploy --outputs-file FILE` wrote and keeps the addresses of the API and of the sign-in.", (*Program).configure,
+			func(f *flag.FlagSet, c *call) {
+				f.StringVar(&c.outputs, "outputs", "", "outputs `file` of the CDK (required)")
+				f.StringVar(&c.stage, "stage", "", "the `stage`, where the file holds several")
+			}, 0, 0},
+		{"login", "", "sign in",
+			"Opens the sign-in page in a browser and waits on http://localhost:8765/callback for its answer. With --password-stdin it signs in by password,\nwhich only the local profile allows. Tokens are kept in the configuration folder, readable by you only, and renewed as long as the sign-in lasts.", (*Program).login,
+			func(f *flag.FlagSet, c *call) {
+				f.StringVar(&c.user, "user", "", "`name` to sign in by password")
+				f.BoolVar(&c.passwordStdin, "password-stdin", false, "read the password from standard input")
+			}, 0, 0},
+		{"apply", "-f FOLDER", "create and edit what YAML files describe",
+			"Reads every .yaml file below the folder: documents of kind workspace, source or schedule. Shows the plan, asks, then applies workspaces, sources and\nschedules in this order. What is not described is left alone. An edit is refused when somebody else has changed the schedule since the plan.", (*Program).apply,
+			func(f *flag.FlagSet, c *call) {
+				f.StringVar(&c.folder, "f", "", "`folder` or file (required)")
+				f.BoolVar(&c.yes, "yes", false, "do not ask")
+			}, 0, 0},
+		{"get", "schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources", "list things", "Lists as a table, or with -o json as the API gives it.", (*Program).get,
+			func(f *flag.FlagSet, c *call) {
+				output(f, c)
+				f.StringVar(&c.workspace, "workspace", "", "schedules of this `workspace` only")
+			}, 1, 2},
+		{"show", "RUN | SCHEDULE", "show one run or schedule", "A run's id has an @. A run is shown with its recipients and timeline, a schedule with its definition's main points and its next due times.", (*Program).show, output, 1, 1},
+		{"run-now", "SCHEDULE", "run a schedule once, now", "Makes one run per key: the same key again finds the same run. Without --key a fresh one is made and printed.", (*Program).runNow,
+			func(f *flag.FlagSet, c *call) {
+				f.StringVar(&c.key, "key", "", "idempotency `key`")
+				f.IntVar(&c.version, "version", 0, "run only if the schedule has this `version`")
+				f.BoolVar(&c.wait, "wait", false, "follow the run as tail does")
+			}, 1, 1},
+		{"tail", "RUN", "follow a run until it settles", "Prints each step as it comes. Ends with exit code 0 when the run succeeded or was skipped, 1 when it failed.", (*Program).tail, nil, 1, 1},
+		{"pause", "SCHEDULE --reason WHY", "admit nothing until resumed", "Runs that were admitted before are delivered.", (*Program).pause, why, 1, 1},
+		{"resume", "SCHEDULE --reason WHY", "admit again", "Nothing missed while paused is sent.", (*Program).resume, why, 1, 1},
+		{"delete", "SCHEDULE --reason WHY", "delete a schedule", "Its runs stay readable until they expire. Its id cannot be used again before.", (*Program).remove, why, 1, 1},
+		{"clock", "get | set TIME", "read or set business time (local cloud only)", "TIME is such as 2013-07-01T12:00:00Z.", (*Program).clock,
+			func(f *flag.FlagSet, c *call) { f.BoolVar(&c.frozen, "frozen", false, "let it stand still") }, 1, 2},
+	}
+}
+
+// errUsage is a command that cannot be understood.
+type errUsage struct{ text string }
+
+func (e errUsage) Error() string { return e.text }
+
+func usage(format string, args ...any) error { return errUsage{fmt.Sprintf(format, args...)} }
+
+// errFailed is an end that was reached and is not the one that was hoped for; it has been told already.
+var errFailed = errors.New("failed")
+
+// Main runs one command and returns the exit code.
+func (p *Program) Main(ctx context.Context, args []string) int {
+	if len(args) == 0 || slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
+		p.help(p.Out)
+		return Done
+	}
+	for _, s := range commands() {
+		if s.name == args[0] {
+			return p.exit(p.command(ctx, s, args[1:]))
+		}
+	}
+	fmt.Fprintf(p.Err, "almanac: there is no command %q; almanac help lists them\n", args[0])
+	return Usage
+}
+
+func (p *Program) help(w io.Writer) {
+	fmt.Fprint(w, "almanac COMMAND [arguments]\n\n")
+	t := newTable()
+	for _, s := range commands() {
+		t.row("  "+s.name, s.args, s.summary)
+	}
+	t.write(w)
+	fmt.Fprint(w, `
+Every command takes --config DIR, the configuration folder (default: $ALMANAC_CONFIG, or .local/almanac), and --help.
+
+Exit codes: 0 done; 1 refused by the API, declined at the prompt, or the followed run failed; 2 wrong command or file, nothing sent;
+3 not signed in; 4 the API does not answer or met an error of its own.
+`)
+}
+
+func (p *Program) command(ctx context.Context, s subcommand, args []string) error {
+	c := &call{}
+	f := flag.NewFlagSet(s.name, flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	config := f.String("config", "", "configuration `folder`")
+	if s.flags != nil {
+		s.flags(f, c)
+	}
+	for len(args) > 0 { // flags may stand behind arguments
+		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintf(p.Out, "almanac %s %s\n\n%s\n\n", s.name, s.args, s.help)
+			f.SetOutput(p.Out)
+			f.PrintDefaults()
+			return nil
+		} else if err != nil {
+			return usage("%s: %v; almanac %s --help tells more", s.name, err, s.name)
+		}
+		if args = f.Args(); len(args) > 0 {
+			c.args = append(c.args, args[0])
+			args = args[1:]
+		}
+	}
+	if n := len(c.args); n < s.min || n > s.max {
+		return usage("usage: almanac %s %s", s.name, s.args)
+	}
+	switch c.form {
+	case "", "table":
+	case "json":
+		c.json = true
+	default:
+		return usage("-o is %q; want table or json", c.form)
+	}
+	p.folder = settings.Folder(first(*config, p.Env("ALMANAC_CONFIG"), ".local/almanac"))
+	return s.run(p, ctx, c)
+}
+
+func first(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// exit tells an error and picks the code.
+func (p *Program) exit(err error) int {
+	if err == nil {
+		return Done
+	}
+	var problem *api.Problem
+	var down *client.Unreachable
+	var wrong errUsage
+	var files manifest.Errors
+	var fields schedule.Problems
+	code := Broken
+	switch {
+	case errors.Is(err, errFailed):
+		return Refused
+	case errors.As(err, &wrong), errors.As(err, &files), errors.As(err, &fields), errors.Is(err, os.ErrNotExist), errors.Is(err, settings.ErrNotConfigured):
+		code = Usage
+	case errors.Is(err, settings.ErrNotSignedIn), errors.As(err, &problem) && problem.Status == http.StatusUnauthorized:
+		code = NotSignedIn
+	case errors.As(err, &problem):
+		if problem.Status < 500 {
+			code = Refused
+		}
+	case errors.As(err, &down):
+	}
+	p.tell(err, problem)
+	return code
+}
+
+// tell prints an error; a problem with its fields, one a line.
+func (p *Program) tell(err error, problem *api.Problem) {
+	if problem == nil {
+		fmt.Fprintf(p.Err, "almanac: %v\n", err)
+		return
+	}
+	text := err.Error()
+	if problem.Status == http.StatusUnauthorized {
+		text += "; run: almanac login"
+	}
+	fmt.Fprintf(p.Err, "almanac: %s (%d %s)\n", text, problem.Status, problem.Title)
+	for _, e := range problem.Errors {
+		fmt.Fprintf(p.Err, "  %s\n", fieldLine(e))
+	}
+	if c := problem.Current; c != nil {
+		fmt.Fprintf(p.Err, "  now: %s is %s%s\n", first(c.Run, c.Schedule), c.State, optional(c.Version > 0, ", version %d", c.Version))
+	}
+	if problem.RequestID != "" {
+		fmt.Fprintf(p.Err, "  request %s\n", problem.RequestID)
+	}
+}
+
+func fieldLine(e api.FieldProblem) string {
+	if e.Value == "" {
+		return fmt.Sprintf("%s is missing; want %s", e.Field, e.Want)
+	}
+	return fmt.Sprintf("%s is %s; want %s", e.Field, e.Value, e.Want)
+}
+
+func optional(when bool, format string, args ...any) string {
+	if !when {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// connect makes a client of the configured stack that sends the stored sign-in, renewed when it is about to end.
+func (p *Program) connect() (*client.Client, error) {
+	stack, err := p.folder.Stack()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.folder.Tokens(); err != nil {
+		return nil, err
+	}
+	token := func(ctx context.Context) (string, error) {
+		t, err := p.folder.Tokens()
+		if err != nil || p.Now().Add(time.Minute).Before(t.Expires) {
+			return t.Access, err
+		}
+		if t, err = p.signIn(stack).Refresh(ctx, t); err != nil {
+			return "", err
+		}
+		return t.Access, p.folder.SaveTokens(t)
+	}
+	return &client.Client{Base: stack.API, HTTP: p.HTTP, Token: token, Wait: p.Wait}, nil
+}
+
+func (p *Program) signIn(s settings.Stack) signin.SignIn {
+	return signin.SignIn{Stack: s, HTTP: p.HTTP, Now: p.Now, Random: p.Random}
+}
+
+func (p *Program) printf(format string, args ...any) { fmt.Fprintf(p.Out, format, args...) }
+
+// named checks a schedule's or run's name before it becomes a path.
+func named(what, name string) error {
+	if name == "" || strings.ContainsAny(name, " /?#\r\n") {
+		return usage("%q is no %s", name, what)
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"almanac/internal/api"
+	"almanac/internal/schedule"
+	"almanac/scripts/almanac/client"
+)
+
+func (p *Program) get(ctx context.Context, c *call) error {
+	what, of := c.args[0], ""
+	below := what == "runs" || what == "skips"
+	if below != (len(c.args) == 2) {
+		return usage("usage: almanac get schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources")
+	}
+	if below {
+		of = c.args[1]
+		if err := named("schedule", of); err != nil {
+			return err
+		}
+	}
+	api, err := p.connect()
+	if err != nil {
+		return err
+	}
+	switch what {
+	case "schedules":
+		q := url.Values{}
+		if c.workspace != "" {
+			q.Set("workspace", c.workspace)
+		}
+		return printList(ctx, p, c, api, "/schedules", q, []string{"SCHEDULE", "WORKSPACE", "STATE", "VERSION", "NEXT DUE", "LAST RUN", "STREAK", "NAME"}, scheduleCells)
+	case "runs":
+		return printList(ctx, p, c, api, client.Path("schedules", of, "runs"), nil, []string{"RUN", "STATE", "ROWS", "BYTES", "SUBMITTED", "SKIPPED", "ATTEMPTS", "ERROR"}, runCells)
+	case "skips":
+		return printList(ctx, p, c, api, client.Path("schedules", of, "skips"), nil, []string{"FIRST", "LAST", "COUNT", "REASON"}, skipCells)
+	case "workspaces":
+		return printList(ctx, p, c, api, "/workspaces", nil, []string{"WORKSPACE", "ZONE", "NAME"}, func(w schedule.Workspace) []string { return []string{w.ID, w.Zone, w.Name} })
+	case "sources":
+		return printList(ctx, p, c, api, "/sources", nil, []string{"SOURCE", "ENGINE", "OBJECT", "WORKSPACES"}, func(s schedule.SourceConfig) []string {
+			return []string{s.Name, s.Engine, s.Object, strings.Join(s.Workspaces, ", ")}
+		})
+	}
+	return usage("get: there is no %q; want schedules, runs, skips, workspaces or sources", what)
+}
+
+// printList reads all pages; workspaces and sources come in one, and take no page parameters.
+func printList[T any](ctx context.Context, p *Program, c *call, api *client.Client, path string, q url.Values, head []string, cells func(T) []string) error {
+	items, err := listOf[T](ctx, api, path, q)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(p.Out, items)
+	}
+	t := newTable(head...)
+	for _, i := range items {
+		t.row(cells(i)...)
+	}
+	t.write(p.Out)
+	if len(items) == 0 {
+		p.printf("(none)\n")
+	}
+	return nil
+}
+
+func listOf[T any](ctx context.Context, c *client.Client, path string, q url.Values) ([]T, error) {
+	if path != "/workspaces" && path != "/sources" {
+		return client.All[T](ctx, c, path, q)
+	}
+	var one struct {
+		Items []T `json:"items"`
+	}
+	_, err := c.Call(ctx, "GET", path, nil, nil, &one)
+	return one.Items, err
+}
+
+func scheduleCells(s api.ScheduleView) []string {
+	last := "-"
+	if r := s.LastRun; r != nil {
+		last = r.State + optional(r.Code != "", " (%s)", r.Code)
+	}
+	return []string{s.ID, s.Workspace, s.State, fmt.Sprint(s.Version), when(s.NextDue), last, fmt.Sprint(s.Streak), s.Name}
+}
+
+func runCells(r api.RunView) []string {
+	rows, bytes, code := "-", "-", "-"
+	if r.File != nil {
+		rows, bytes = fmt.Sprint(r.File.Rows), fmt.Sprint(r.File.Bytes)
+	}
+	if r.Error != nil {
+		code = r.Error.Code
+	}
+	return []string{r.ID, r.State, rows, bytes, fmt.Sprint(r.Submitted), fmt.Sprint(r.Skipped), fmt.Sprint(r.Attempts), code}
+}
+
+func skipCells(s api.SkipView) []string {
+	return []string{when(&s.First), when(&s.Last), fmt.Sprint(s.Count), s.Reason}
+}
+
+func (p *Program) show(ctx context.Context, c *call) error {
+	name := c.args[0]
+	if err := named("run or schedule", name); err != nil {
+		return err
+	}
+	conn, err := p.connect()
+	if err != nil {
+		return err
+	}
+	if strings.Contains(name, "@") {
+		var r api.RunDetail
+		if _, err := conn.Call(ctx, "GET", client.Path("runs", name), nil, nil, &r); err != nil {
+			return err
+		}
+		if c.json {
+			return printJSON(p.Out, r)
+		}
+		p.printRun(r)
+		return nil
+	}
+	var s api.ScheduleDetail
+	if _, err := conn.Call(ctx, "GET", client.Path("schedules", name), nil, nil, &s); err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(p.Out, s)
+	}
+	p.printSchedule(s)
+	return nil
+}
+
+func (p *Program) printSchedule(s api.ScheduleDetail) {
+	d := s.Definition
+	t := newTable()
+	t.row("Schedule", s.ID)
+	t.row("Name", s.Name)
+	t.row("Workspace", s.Workspace)
+	t.row("State", s.State)
+	if s.Pause != nil {
+		t.row("Paused", fmt.Sprintf("%s%s%s", s.Pause.Reason, optional(s.Pause.By != "", ", by %s", s.Pause.By), optional(s.Pause.At != nil, ", at %s", when(s.Pause.At))))
+	}
+	t.row("Version", fmt.Sprintf("%d%s%s", s.Version, optional(s.DefinedBy != "", ", by %s", s.DefinedBy), optional(s.DefinedAt != nil, ", at %s", when(s.DefinedAt))))
+	t.row("Owner", d.Owner)
+	t.row("Source", d.Source)
+	t.row("Recurrence", fmt.Sprintf("%s  %s%s", d.Recurrence.Cron, d.Recurrence.Zone, optional(d.Recurrence.Gap != "", "  gap %s", d.Recurrence.Gap)))
+	if r := s.LastRun; r != nil {
+		t.row("Last run", fmt.Sprintf("%s  %s%s", r.Run, r.State, optional(r.Code != "", " (%s)", r.Code)))
+	}
+	if s.OpenRun != "" {
+		t.row("Open run", s.OpenRun)
+	}
+	t.row("Streak", fmt.Sprintf("%d failures in a row", s.Streak))
+	t.write(p.Out)
+	p.printf("\nRecipients\n")
+	t = newTable()
+	for _, r := range d.Recipients {
+		t.row("  "+r.Channel(), r.Address())
+	}
+	t.write(p.Out)
+	p.printf("\nNext due\n")
+	p.printDues("  ", s.NextDueTimes)
+	p.printf("\nQuery\n")
+	for _, line := range strings.Split(strings.TrimSpace(d.Query), "\n") {
+		p.printf("  %s\n", plain(line))
+	}
+}
+
+func (p *Program) printDues(indent string, dues []api.Due) {
+	t := newTable()
+	for _, d := range dues {
+		local := d.Local
+		if d.Skipped {
+			local += " skipped"
+		}
+		t.row(indent+local, d.Note)
+	}
+	t.write(p.Out)
+	if len(dues) == 0 {
+		p.printf("%s(nothing is due)\n", indent)
+	}
+}
+
+func (p *Program) printRun(r api.RunDetail) {
+	t := newTable()
+	t.row("Run", r.ID)
+	t.row("State", r.State+optional(r.History != "", " (%s)", r.History))
+	t.row("Schedule", fmt.Sprintf("%s, version %d, workspace %s", r.Schedule, r.Version, r.Workspace))
+	t.row("Due", when(&r.Nominal)+optional(r.Manual, "  asked for by hand%s", optional(r.RequestedBy != "", " by %s", r.RequestedBy)))
+	t.row("Attempts", fmt.Sprintf("%d, %d left%s", r.Attempts, r.AttemptsLeft, optional(r.Yields > 0, ", %d yields", r.Yields)))
+	if f := r.File; f != nil {
+		t.row("File", fmt.Sprintf("%s, %d rows, %d bytes, until %s", f.Name, f.Rows, f.Bytes, when(f.Expires)))
+		t.row("SHA-256", f.SHA256)
+	}
+	if e := r.Error; e != nil {
+		t.row("Error", e.Code+": "+e.Meaning)
+		t.row("", e.Message)
+		t.row("Remedy", e.Remedy)
+	}
+	if s := r.Stop; s != nil {
+		t.row("Stop", fmt.Sprintf("asked for by %s: %s", s.By, s.Reason))
+	}
+	t.row("Admitted", when(r.CreatedAt))
+	t.row("Settled", when(r.SettledAt))
+	t.write(p.Out)
+	p.printf("\nRecipients\n")
+	t = newTable("  CHANNEL", "RECIPIENT", "OUTCOME", "TRIES", "REASON")
+	for _, x := range r.Recipients {
+		t.row("  "+x.Channel, x.Recipient, x.Outcome, fmt.Sprint(x.Tries), strings.TrimSpace(x.Reason+"  "+x.Detail))
+	}
+	t.write(p.Out)
+	p.printf("\nTimeline\n")
+	for _, line := range r.Timeline {
+		p.printf("  %s\n", plain(line))
+	}
+}
