@@ -102,9 +102,9 @@ func (a api) serve(s storage, made delivery) {
 			boot.EnvPublicURL:      a.url,
 		},
 		Rights: []awsiam.PolicyStatement{
-			readAndWrite(s),
+			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"),
 			onIndexes(s.schedules, schema.IndexDirectory),
-			onQueue(made.query.queue, "sqs:SendMessage"),
+			toSend(d, made.query.queue),
 			onObjects(s.files, "files/", "s3:GetObject"), // whose signature a link carries for a minute
 		},
 	})

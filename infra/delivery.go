@@ -98,16 +98,6 @@ func consume(id string, f awslambda.Function, q awssqs.Queue, batch, concurrency
 	})
 }
 
-// Rights on the table that the functions share.
-var (
-	toRead  = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
-	toWrite = []string{"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"}
-)
-
-func readAndWrite(s storage) awsiam.PolicyStatement {
-	return onTable(s.schedules, append(append([]string{}, toRead...), toWrite...)...)
-}
-
 // newDispatch makes the tick. Two of them at once are safe, so its concurrency is not reserved.
 func newDispatch(scope constructs.Construct, d Deployment, s storage, made delivery) awslambda.Function {
 	f := newFunction(scope, d, functionSpec{
@@ -118,9 +108,10 @@ func newDispatch(scope constructs.Construct, d Deployment, s storage, made deliv
 			boot.EnvQueryQueue:     *made.query.queue.QueueUrl(),
 		},
 		Rights: []awsiam.PolicyStatement{
-			readAndWrite(s),
+			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"),
 			onIndexes(s.schedules, schema.IndexDue, schema.IndexOpen),
-			onQueue(made.query.queue, "sqs:SendMessage", "sqs:GetQueueAttributes"),
+			toSend(d, made.query.queue),
+			onQueue(made.query.queue, "sqs:GetQueueAttributes"), // the backlog
 		},
 	})
 	// A tick that could not be delivered within its minute is dropped: the next one does its work.
@@ -151,7 +142,8 @@ func newDeliver(stack awscdk.Stack, scope constructs.Construct, d Deployment, s 
 			boot.EnvSecretPrefix:   d.secretPrefix(),
 		},
 		Rights: []awsiam.PolicyStatement{
-			onTable(s.schedules, append(append([]string{}, toRead...), "dynamodb:PutItem", "dynamodb:UpdateItem")...),
+			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"),
+			toTellMissing(s.data, s.files),
 			onObjects(s.data, "", "s3:GetObject"),
 			onObjects(s.files, "files/", "s3:PutObject", "s3:GetObject", "s3:AbortMultipartUpload"),
 			toSendMail(stack, d),
@@ -173,8 +165,8 @@ func newExhaust(scope constructs.Construct, d Deployment, s storage, made delive
 			boot.EnvQueryQueue:     *made.query.queue.QueueUrl(),
 		},
 		Rights: []awsiam.PolicyStatement{
-			readAndWrite(s),
-			onQueue(made.query.queue, "sqs:SendMessage"),
+			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"),
+			toSend(d, made.query.queue),
 			toConsume(made.query.dead),
 		},
 	})

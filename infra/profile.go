@@ -58,6 +58,9 @@ type Cloud struct {
 	// ScopedMail limits ses:SendRawEmail to the sender's identity and address. The emulator authorizes the call on
 	// the resource "*" and knows no ses:FromAddress.
 	ScopedMail bool
+	// SendCoversBatch says that sqs:SendMessage is the right for SendMessageBatch too. The emulator wants an action of
+	// that name, which AWS does not have.
+	SendCoversBatch bool
 	// BootstrapRoles publishes and deploys under the roles of `cdk bootstrap`. Under enforced IAM the emulator's may
 	// not, so there the caller's own credentials do it.
 	BootstrapRoles bool
@@ -67,7 +70,7 @@ type Cloud struct {
 func (c Cloud) Local() bool { return c.Name != "" }
 
 var (
-	aws       = Cloud{TLS: true, ScopedMail: true, BootstrapRoles: true}
+	aws       = Cloud{TLS: true, ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true}
 	ministack = Cloud{Name: "ministack"}
 )
 
@@ -172,8 +175,8 @@ func (p Profile) Validate() error {
 	if p.APIRate < 1 || p.APIBurst < p.APIRate {
 		return bad("APIRate and APIBurst", fmt.Sprintf("%d and %d", p.APIRate, p.APIBurst), "a rate of at least 1 and a burst not below it")
 	}
-	if !p.Cloud.Local() && (!p.Cloud.TLS || !p.Cloud.ScopedMail || p.PasswordLogin) {
-		return bad("Cloud", "AWS", "TLS and ScopedMail on and PasswordLogin off: only the local stage may do without")
+	if !p.Cloud.Local() && (p.Cloud != aws || p.PasswordLogin) {
+		return bad("Cloud", fmt.Sprintf("%+v, PasswordLogin %v", p.Cloud, p.PasswordLogin), "all that AWS can do, and no PasswordLogin: only the local stage may do without")
 	}
 	if p.Stage != "production" && !p.RecipientsRequired {
 		return bad("RecipientsRequired", false, "true: only production may send to everyone")

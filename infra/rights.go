@@ -38,6 +38,15 @@ func onQueue(q awssqs.IQueue, actions ...string) awsiam.PolicyStatement {
 	return allow([]string{*q.QueueArn()}, actions...)
 }
 
+// toSend allows to send runs to a queue, singly and in batches.
+func toSend(d Deployment, q awssqs.IQueue) awsiam.PolicyStatement {
+	s := onQueue(q, "sqs:SendMessage")
+	if !d.Profile.Cloud.SendCoversBatch {
+		s.AddActions(jsii.String("sqs:SendMessageBatch"))
+	}
+	return s
+}
+
 // toConsume is what an SQS event source does with the function's role.
 func toConsume(q awssqs.IQueue) awsiam.PolicyStatement {
 	return onQueue(q, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
@@ -46,6 +55,17 @@ func toConsume(q awssqs.IQueue) awsiam.PolicyStatement {
 // onObjects allows actions on the objects of a bucket below a prefix, never on the bucket itself.
 func onObjects(b awss3.Bucket, prefix string, actions ...string) awsiam.PolicyStatement {
 	return allow([]string{*b.BucketArn() + "/" + prefix + "*"}, actions...)
+}
+
+// toTellMissing lets S3 answer 404 for an object that is not there. Without the right to list, it answers 403, as if the
+// function might not read it.
+// https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+func toTellMissing(buckets ...awss3.Bucket) awsiam.PolicyStatement {
+	var arns []string
+	for _, b := range buckets {
+		arns = append(arns, *b.BucketArn())
+	}
+	return allow(arns, "s3:ListBucket")
 }
 
 // toSendMail allows to send as the configured sender and nobody else.

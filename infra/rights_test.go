@@ -65,31 +65,36 @@ func place(tpl template, v any) string {
 	return strings.Trim(s, `"`)
 }
 
-const (
-	readTable  = "BatchGetItem GetItem Query"
-	writeTable = "ConditionCheckItem PutItem UpdateItem"
-	consuming  = "ChangeMessageVisibility DeleteMessage GetQueueAttributes ReceiveMessage"
-)
+const consuming = "sqs: ChangeMessageVisibility DeleteMessage GetQueueAttributes ReceiveMessage"
 
 // allowed is every right of every function, nothing besides: place → actions.
 func allowed(p Profile) map[string]map[string]string {
 	const table, queue, dead = "StorageSchedules", "DeliveryQueryRuns", "DeliveryQueryRunsDead"
+	send := "sqs: SendMessage"
+	if !p.Cloud.SendCoversBatch {
+		send += " SendMessageBatch"
+	}
 	all := map[string]map[string]string{
 		"DeliveryDispatch": {
-			table: "dynamodb: " + readTable + " " + writeTable, table + "/index/due": "dynamodb: Query", table + "/index/open": "dynamodb: Query",
-			queue: "sqs: GetQueueAttributes SendMessage",
+			table:                "dynamodb: GetItem PutItem UpdateItem",
+			table + "/index/due": "dynamodb: Query", table + "/index/open": "dynamodb: Query",
+			queue: send + " GetQueueAttributes",
 		},
 		"DeliveryDeliverQuery": {
-			table: "dynamodb: " + readTable + " PutItem UpdateItem", queue: "sqs: " + consuming,
-			"StorageData/*": "s3: GetObject", "StorageFiles/files/*": "s3: AbortMultipartUpload GetObject PutObject",
+			table:         "dynamodb: BatchGetItem GetItem PutItem Query UpdateItem",
+			queue:         consuming,
+			"StorageData": "s3: ListBucket", "StorageData/*": "s3: GetObject",
+			"StorageFiles": "s3: ListBucket", "StorageFiles/files/*": "s3: AbortMultipartUpload GetObject PutObject",
 			"mail": "ses: SendRawEmail", "secrets": "secretsmanager: GetSecretValue",
 		},
 		"DeliveryExhaust": {
-			table: "dynamodb: " + readTable + " " + writeTable, queue: "sqs: SendMessage", dead: "sqs: " + consuming,
+			table: "dynamodb: GetItem PutItem Query UpdateItem",
+			queue: send, dead: consuming,
 		},
 		"ApiFunction": {
-			table: "dynamodb: " + readTable + " " + writeTable, table + "/index/directory": "dynamodb: Query",
-			queue: "sqs: SendMessage", "StorageFiles/files/*": "s3: GetObject",
+			table:                      "dynamodb: BatchGetItem GetItem PutItem Query UpdateItem",
+			table + "/index/directory": "dynamodb: Query",
+			queue:                      send, "StorageFiles/files/*": "s3: GetObject",
 		},
 	}
 	for _, f := range all {
