@@ -16,6 +16,22 @@ const (
 	notASCII
 )
 
+// Where a byte may stand in a number.
+const (
+	digit = 1 << iota
+	sign
+	point
+	exponent
+)
+
+var numeric = func() (t [256]byte) {
+	for c := '0'; c <= '9'; c++ {
+		t[c] = digit
+	}
+	t['+'], t['-'], t['.'], t['e'], t['E'] = sign, sign, point, exponent, exponent
+	return t
+}()
+
 // opensFormula marks first bytes that are dangerous whatever follows.
 var opensFormula = func() (t [256]bool) {
 	for c := range 0x20 {
@@ -105,8 +121,8 @@ func (e *encoder) cell(b []byte, i int, v *source.Value) ([]byte, error) {
 	case source.KindBytes:
 		return appendHex(b, v.Text), nil
 	case source.KindDate, source.KindTimestamp:
-		if y := v.Time.UTC().Year(); y < 0 || y > 9999 {
-			return b, failure.New(failure.FileUnsupported, "column %d holds the year %d; CSV takes years 0 to 9999: convert the column to text in the query", i+1, y)
+		if unix := v.Time.Unix(); unix < firstSecond || unix > lastSecond {
+			return b, failure.New(failure.FileUnsupported, "column %d holds the year %d; CSV takes years 0 to 9999: convert the column to text in the query", i+1, v.Time.UTC().Year())
 		}
 		return e.days[i].append(b, v.Time, v.Kind == source.KindTimestamp), nil
 	}
@@ -123,7 +139,7 @@ func (e *encoder) text(b, s []byte) []byte {
 		s = bytes.ToValidUTF8(s, []byte("\uFFFD"))
 	}
 	guard := dangerous(s)
-	if !guard && marks&wantsQuote == 0 && len(s) > 0 && s[0] != ' ' && s[len(s)-1] != ' ' && !bytes.Equal(s, e.null) {
+	if !guard && marks&wantsQuote == 0 && len(s) > 0 && s[0] != ' ' && s[len(s)-1] != ' ' && (len(s) != len(e.null) || !bytes.Equal(s, e.null)) {
 		return append(b, s...)
 	}
 	b = append(b, '"')
@@ -141,20 +157,26 @@ func (e *encoder) text(b, s []byte) []byte {
 	return append(append(b, s...), '"')
 }
 
-// plainNumber keeps what is not digits, sign, point or exponent from passing as a number.
+// plainNumber keeps what is not a number from passing as one: an optional sign, then digits, points and exponents.
 func plainNumber(s []byte) bool {
-	digits := false
+	if len(s) > 0 && numeric[s[0]] == sign {
+		s = s[1:]
+	}
+	if len(s) == 0 || numeric[s[0]] != digit {
+		return false
+	}
 	for i, c := range s {
-		switch {
-		case c >= '0' && c <= '9':
-			digits = true
-		case (c == '-' || c == '+') && (i == 0 || s[i-1] == 'e' || s[i-1] == 'E'):
-		case (c == '.' || c == 'e' || c == 'E') && i > 0:
+		switch numeric[c] {
+		case digit, point, exponent:
+		case sign:
+			if numeric[s[i-1]] != exponent {
+				return false
+			}
 		default:
 			return false
 		}
 	}
-	return digits
+	return true
 }
 
 func appendFloat(b []byte, f float64) []byte {

@@ -20,8 +20,9 @@ type Result struct {
 }
 
 const (
-	blockSize = 1 << 20
-	blocks    = 3 // one being filled, one waiting, one being hashed and written
+	blockSize  = 1 << 20
+	firstBlock = 64 << 10 // so that a small file costs little memory
+	blocks     = 3        // one being filled, one waiting, one being hashed and written
 )
 
 // Write turns all rows into a file in w, which receives blocks of about 1 MiB from one other goroutine; when Write
@@ -50,7 +51,7 @@ func Write(ctx context.Context, rows source.Rows, f Format, w io.Writer, maxByte
 func encode(ctx context.Context, rows source.Rows, f Format, s *sink) (count int64, err error) {
 	columns := rows.Columns()
 	e := newEncoder(f, len(columns))
-	b := <-s.free
+	b, full := (<-s.free)[:0], firstBlock
 	if f.BOM {
 		b = append(b, "\uFEFF"...)
 	}
@@ -70,10 +71,11 @@ func encode(ctx context.Context, rows source.Rows, f Format, s *sink) (count int
 			if b, err = e.cell(b, i, &row[i]); err != nil {
 				return count, err
 			}
-			if len(b) >= blockSize {
+			if len(b) >= full {
 				if b, err = s.pass(b); err != nil {
 					return count, err
 				}
+				full = blockSize
 			}
 		}
 		b = append(b, '\r', '\n')
@@ -99,7 +101,8 @@ type sink struct {
 
 func startSink(w io.Writer, max int64) *sink {
 	s := &sink{w: w, max: max, hash: sha256.New(), free: make(chan []byte, blocks), full: make(chan []byte, blocks), ended: make(chan struct{})}
-	for range blocks {
+	s.free <- make([]byte, 0, firstBlock+firstBlock/8)
+	for range blocks - 1 {
 		s.free <- nil
 	}
 	go s.run()
@@ -116,7 +119,7 @@ func (s *sink) run() {
 		if s.err = s.write(b); s.err != nil {
 			return
 		}
-		if cap(b) > 4*blockSize { // one giant cell must not keep its memory
+		if cap(b) > 4*blockSize || cap(b) < blockSize { // one giant cell must not keep its memory
 			b = nil
 		}
 		s.free <- b[:0]
