@@ -92,30 +92,32 @@ func present(attribute string) guard {
 }
 
 // condition spells a row of a table: the state as read, and one of its alternatives. An alternative with a guard that
-// the caller did not vouch for is left out; ok is false where none is left.
+// the caller did not vouch for is left out before a word of it is spelled, since DynamoDB refuses a request with a name
+// or value that no expression uses; ok is false where none is left.
 func condition[S, E ~string](e *expression, row transition.Row[S, E], f facts) (expr string, ok bool) {
-	var ors []string
-alternatives:
+	var left [][]transition.Guard
+	free := false // an alternative that needs no condition at all: then the state alone decides
 	for _, all := range row.When {
-		var ands []string
-		for _, g := range all {
-			meaning := guards[g]
-			if meaning.expr != nil {
-				ands = append(ands, meaning.expr(e, f))
-				continue
-			}
-			if !vouched(f.decided, g) {
-				continue alternatives
-			}
+		if spelled, ok := toSpell(all, f); ok {
+			left = append(left, spelled)
+			free = free || len(spelled) == 0
 		}
-		ors = append(ors, strings.Join(ands, " AND "))
 	}
-	if len(ors) == 0 {
+	if len(left) == 0 {
 		return "", false
 	}
-	expr = strings.Join(nonEmpty(ors), ") OR (")
-	if strings.Contains(expr, ") OR (") {
-		expr = "((" + expr + "))"
+	if !free {
+		var ors []string
+		for _, all := range left {
+			var ands []string
+			for _, g := range all {
+				ands = append(ands, guards[g].expr(e, f))
+			}
+			ors = append(ors, strings.Join(ands, " AND "))
+		}
+		if expr = ors[0]; len(ors) > 1 {
+			expr = "((" + strings.Join(ors, ") OR (") + "))"
+		}
 	}
 	if row.From == transition.Absent {
 		return expr, true
@@ -127,6 +129,20 @@ alternatives:
 	return state + " AND " + expr, true
 }
 
+// toSpell lists the guards of an alternative that DynamoDB decides; ok is false where the caller did not vouch for one
+// of the others.
+func toSpell(all []transition.Guard, f facts) (spelled []transition.Guard, ok bool) {
+	for _, g := range all {
+		switch {
+		case guards[g].expr != nil:
+			spelled = append(spelled, g)
+		case !vouched(f.decided, g):
+			return nil, false
+		}
+	}
+	return spelled, true
+}
+
 func vouched(decided []transition.Guard, g transition.Guard) bool {
 	for _, d := range decided {
 		if d == g {
@@ -134,14 +150,4 @@ func vouched(decided []transition.Guard, g transition.Guard) bool {
 		}
 	}
 	return false
-}
-
-// nonEmpty drops alternatives that need no condition at all: then the state alone decides.
-func nonEmpty(ors []string) []string {
-	for _, o := range ors {
-		if o == "" {
-			return nil
-		}
-	}
-	return ors
 }
