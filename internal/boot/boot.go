@@ -21,6 +21,7 @@ import (
 	"almanac/internal/schedule"
 	"almanac/internal/source"
 	"almanac/internal/source/sqlite"
+	"almanac/internal/source/sqlite/databucket"
 	"almanac/internal/store"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -135,7 +136,7 @@ func (f *Function) Deliverer() (*schedule.Deliverer, error) {
 	d := f.Settler()
 	d.Channels = map[string]channel.Channel{channel.Email: mail, channel.Webhook: hook}
 	d.Files = files{&bucket.Store{API: objects, Bucket: f.Config.FilesBucket}}
-	d.Sources = &Sources{Configs: f.Store, SQLite: &sqlite.Fetcher{Bucket: dataFiles{objects, f.Config.DataBucket}, Dir: filepath.Join(os.TempDir(), "almanac-sources", f.Config.DataBucket), Defaults: source.Defaults, Now: time.Now}}
+	d.Sources = &Sources{Configs: f.Store, SQLite: &sqlite.Fetcher{Bucket: &databucket.Bucket{API: objects, Name: f.Config.DataBucket}, Dir: filepath.Join(os.TempDir(), "almanac-sources", f.Config.DataBucket), Defaults: source.Defaults, Now: time.Now}}
 	d.Links = schedule.LinkBase(f.Config.PublicURL)
 	d.Allowed = AllowList(f.Config.AllowList)
 	return d, nil
