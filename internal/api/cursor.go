@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 )
 
@@ -33,7 +34,7 @@ func parseCursor(text, list, of string) (cursor, error) {
 	if text == "" {
 		return start, nil
 	}
-	bad := wrong("cursor", text, "the `next` of an earlier answer of this list, unchanged, or nothing")
+	bad := badCursor(text)
 	if len(text) > maxCursor {
 		return start, bad
 	}
@@ -54,6 +55,20 @@ func parseCursor(text, list, of string) (cursor, error) {
 		return start, bad
 	}
 	return c, nil
+}
+
+func badCursor(text string) error {
+	return wrong("cursor", text, "the `next` of an earlier answer of this list, unchanged, or nothing")
+}
+
+// forged tells a place that the store cannot go on from, since no answer of ours held it, from other errors: the
+// database refuses the request itself, which without a place never happens.
+func forged(err error, at cursor, text string) error {
+	var refused interface{ ErrorCode() string }
+	if at.Place != "" && errors.As(err, &refused) && refused.ErrorCode() == "ValidationException" {
+		return badCursor(text)
+	}
+	return err
 }
 
 // printable reports text without control characters or broken UTF-8.

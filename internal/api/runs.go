@@ -16,7 +16,7 @@ import (
 )
 
 func (s *server) registerRuns() {
-	register(s, s.operation("GET", "/schedules/{schedule}/runs", "list-runs", "Runs of a schedule, latest first", 404, 422), s.listRuns)
+	register(s, s.operation("GET", "/schedules/{schedule}/runs", "list-runs", "Runs of a schedule: those asked for by hand, then the latest first", 404, 422), s.listRuns)
 	register(s, s.operation("GET", "/runs/{run}", "show-run", "One run: attempts, file, recipients, timeline", 404), s.showRun)
 }
 
@@ -46,7 +46,7 @@ func listBelow[R, T any](s *server, ctx context.Context, in *runsOf, name string
 	}
 	rows, next, err := read(ctx, in.Schedule, at.Place, in.Limit)
 	if err != nil {
-		return nil, err
+		return nil, forged(err, at, in.Cursor)
 	}
 	return listOf(rows, view, at, next), nil
 }

@@ -118,10 +118,11 @@ func (s *server) listSchedules(ctx context.Context, in *struct {
 		names = []string{""}
 	}
 	slices.Sort(names)
-	rows, at, err := s.walk(ctx, names, at, in.Limit)
+	rows, end, err := s.walk(ctx, names, at, in.Limit)
 	if err != nil {
-		return nil, err
+		return nil, forged(err, at, in.Cursor)
 	}
+	at = end
 	out := listOf(rows, scheduleView, at, at.Place)
 	if at.Workspace != "" {
 		out.Body.Next = at.String()
