@@ -21,7 +21,7 @@ type request struct {
 // action is a checked request, ready to be tried on the table.
 type action struct {
 	table     *table
-	id        string     // of the item in its table
+	at        position   // of the item in its table
 	key       attributes // checked
 	item      attributes // Put: checked
 	updates   bool
@@ -44,7 +44,7 @@ func (d *Dynamo) put(r request) (*action, error) {
 		return nil, err
 	}
 	a.key = a.table.key.keyOf(a.item)
-	a.id = a.table.key.identity(a.key)
+	a.at = a.table.place(a.key)
 	return a, nil
 }
 
@@ -57,7 +57,7 @@ func (d *Dynamo) keyed(r request) (*action, error) {
 	if a.key, err = a.table.key.checkKey(r.key); err != nil {
 		return nil, err
 	}
-	a.id = a.table.key.identity(a.key)
+	a.at = a.table.place(a.key)
 	return a, nil
 }
 
@@ -108,7 +108,7 @@ func (d *Dynamo) begin(r request) (*action, error) {
 // condition comes back as ConditionalCheckFailedException; the write then
 // says what it touched, for the bill.
 func (a *action) try() (write, error) {
-	old := a.table.get(a.key)
+	old := a.table.rows.get(a.at)
 	var was attributes
 	if old != nil {
 		was = old.item
@@ -120,19 +120,24 @@ func (a *action) try() (write, error) {
 		}
 		touched := write{old: old}
 		if a.item != nil {
-			touched.new = a.table.record(a.item)
+			touched.new = a.record(a.item)
 		}
 		return touched, refused
 	}
 	switch {
 	case a.item != nil:
-		return a.table.planned(old, a.table.record(a.item)), nil
+		return a.table.planned(old, a.record(a.item)), nil
 	case a.updates:
 		return a.tryUpdate(old)
 	case a.checks:
 		return a.table.planned(old, old), nil
 	}
 	return a.table.planned(old, nil), nil
+}
+
+// record is the item as it will be stored.
+func (a *action) record(item attributes) *record {
+	return &record{position: a.at, item: item, size: itemSize(item)}
 }
 
 func (a *action) tryUpdate(old *record) (write, error) {
@@ -150,5 +155,5 @@ func (a *action) tryUpdate(old *record) (write, error) {
 	if err := a.table.checkItem(item, "Item size to update has exceeded the maximum allowed size"); err != nil {
 		return write{old: old}, err
 	}
-	return a.table.planned(old, a.table.record(item)), nil
+	return a.table.planned(old, a.record(item)), nil
 }

@@ -59,10 +59,10 @@ func (d *Dynamo) batchWrites(items map[string][]types.WriteRequest) ([]*action, 
 			if err != nil {
 				return nil, nil, err
 			}
-			if seen[a.id] {
+			if seen[a.at.id] {
 				return nil, nil, invalid("Provided list of item keys contains duplicates")
 			}
-			seen[a.id] = true
+			seen[a.at.id] = true
 			size += itemSize(a.item)
 			actions, requests = append(actions, a), append(requests, r)
 		}

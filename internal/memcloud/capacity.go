@@ -56,7 +56,7 @@ func (c entryChange) units() float64 {
 		return writeUnits(max(c.old.bytes(), c.new.bytes()))
 	case c.old.hash != c.new.hash || c.old.compare(c.new.position) != 0:
 		return writeUnits(c.old.size) + writeUnits(c.new.size)
-	case string(encodeItem(nil, c.old.item)) == string(encodeItem(nil, c.new.item)):
+	case equalItems(c.old.item, c.new.item):
 		return 0
 	}
 	return writeUnits(max(c.old.size, c.new.size))

@@ -61,7 +61,7 @@ func (d *Dynamo) Items(table string) []map[string]types.AttributeValue {
 		return nil
 	}
 	var out []map[string]types.AttributeValue
-	for _, p := range t.rows.sorted {
+	for _, p := range t.rows.inOrder() {
 		for _, r := range p.rows {
 			out = append(out, copyItem(r.item))
 		}

@@ -74,9 +74,9 @@ func (p position) compare(q position) int {
 	return strings.Compare(p.id, q.id)
 }
 
-// position reads the key out of a checked item.
+// position reads the key out of a checked item; the id is left to the caller.
 func (k keySchema) position(item attributes) position {
-	p := position{hash: string(encodeValue(nil, item[k.hash.name]))}
+	p := position{hash: string(encodeValue(make([]byte, 0, 64), item[k.hash.name]))}
 	if k.sort.name != "" {
 		p.sort = sortValueOf(item[k.sort.name])
 	}
@@ -85,7 +85,7 @@ func (k keySchema) position(item attributes) position {
 
 // identity names an item within its table.
 func (k keySchema) identity(item attributes) string {
-	out := encodeValue(nil, item[k.hash.name])
+	out := encodeValue(make([]byte, 0, 96), item[k.hash.name])
 	if k.sort.name != "" {
 		out = encodeValue(append(out, '/'), item[k.sort.name])
 	}

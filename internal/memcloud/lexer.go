@@ -39,6 +39,7 @@ func wordByte(c byte) bool { return letter(c) || digit(c) || c == '_' }
 // lex cuts an expression into tokens, the last being tokenEnd. The position
 // of a byte that begins no token comes back as bad (else -1).
 func lex(text string) (tokens []token, bad int) {
+	tokens = make([]token, 0, 2+len(text)/3)
 	for i := 0; i < len(text); {
 		c := text[i]
 		if c == ' ' || c == '\t' || c == '\n' || c == '\r' {

@@ -1,7 +1,9 @@
 package memcloud
 
 import (
+	"cmp"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"sort"
 )
@@ -16,10 +18,12 @@ type record struct {
 
 // ordered keeps records by partition, and within a partition by sort key.
 // Partitions stand in the order of a hash, as on AWS: a scan must not look as
-// if it had an order.
+// if it had an order. That order is made when somebody asks for it, so that a
+// write costs the same in a large table as in a small one.
 type ordered struct {
 	partitions map[string]*partition
-	sorted     []*partition
+	sorted     []*partition // stale when dirty; see inOrder
+	dirty      bool
 }
 
 type partition struct {
@@ -40,13 +44,25 @@ func hashOf(key string) uint64 {
 	return x ^ x>>33
 }
 
-// place finds a partition among the sorted ones, or where it would stand.
-func (o *ordered) place(key string) int {
-	hash := hashOf(key)
-	return sort.Search(len(o.sorted), func(i int) bool {
-		p := o.sorted[i]
+// inOrder gives the partitions in the order of their hashes.
+func (o *ordered) inOrder() []*partition {
+	if o.dirty {
+		o.sorted = slices.SortedFunc(maps.Values(o.partitions), func(p, q *partition) int {
+			return cmp.Or(cmp.Compare(p.hash, q.hash), cmp.Compare(p.key, q.key))
+		})
+		o.dirty = false
+	}
+	return o.sorted
+}
+
+// from gives the partitions in order from the one with this key on, or from
+// where it would stand.
+func (o *ordered) from(key string) []*partition {
+	all, hash := o.inOrder(), hashOf(key)
+	return all[sort.Search(len(all), func(i int) bool {
+		p := all[i]
 		return p.hash > hash || p.hash == hash && p.key >= key
-	})
+	}):]
 }
 
 // place finds a row, or where it would stand.
@@ -71,7 +87,7 @@ func (o *ordered) put(r *record) {
 	if p == nil {
 		p = &partition{key: r.hash, hash: hashOf(r.hash)}
 		o.partitions[r.hash] = p
-		o.sorted = slices.Insert(o.sorted, o.place(r.hash), p)
+		o.dirty = true
 	}
 	i, found := p.place(r.position)
 	if found {
@@ -93,8 +109,7 @@ func (o *ordered) remove(at position) {
 	p.rows = slices.Delete(p.rows, i, i+1)
 	if len(p.rows) == 0 {
 		delete(o.partitions, at.hash)
-		i := o.place(at.hash)
-		o.sorted = slices.Delete(o.sorted, i, i+1)
+		o.dirty = true
 	}
 }
 
@@ -110,7 +125,7 @@ func (o *ordered) replace(old, new *record) {
 
 func (o *ordered) len() int {
 	n := 0
-	for _, p := range o.sorted {
+	for _, p := range o.partitions {
 		n += len(p.rows)
 	}
 	return n

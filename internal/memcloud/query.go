@@ -161,12 +161,12 @@ func segmentsOf(in *dynamodb.ScanInput) (uint64, error) {
 
 // everything walks over all partitions of a segment, from the start key on.
 func (s *search) everything(segments, segment uint64) iter.Seq[*record] {
-	from := 0
+	partitions := s.rows.inOrder()
 	if s.start != nil {
-		from = s.rows.place(s.startPosition().hash)
+		partitions = s.rows.from(s.startPosition().hash)
 	}
 	return func(yield func(*record) bool) {
-		for _, p := range s.rows.sorted[from:] {
+		for _, p := range partitions {
 			if p.hash%segments != segment {
 				continue
 			}

@@ -44,7 +44,7 @@ func (d *Dynamo) one(table *string, key attributes, projection *string, names ma
 
 // read gives the item for the caller, nil if there is none, and its size.
 func (o *one) read() (item attributes, size int) {
-	r := o.table.get(o.key)
+	r := o.table.rows.get(o.table.place(o.key))
 	if r == nil {
 		return nil, 0
 	}

@@ -135,15 +135,18 @@ func (s *S3) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipa
 
 // join checks the list of parts and puts them together.
 func (u *upload) join(parts []types.CompletedPart) (*object, error) {
-	o := u.form
-	var sums []byte
 	last := int32(0)
-	for i, p := range parts {
+	for _, p := range parts {
 		n := aws.ToInt32(p.PartNumber)
 		if n <= last {
 			return nil, apiError("InvalidPartOrder", "The list of parts was not in ascending order: part %d after part %d", n, last)
 		}
 		last = n
+	}
+	o := u.form
+	var sums []byte
+	for i, p := range parts {
+		n := aws.ToInt32(p.PartNumber)
 		body, ok := u.parts[n]
 		sum := md5.Sum(body)
 		if !ok || strings.Trim(aws.ToString(p.ETag), `"`) != hex.EncodeToString(sum[:]) {

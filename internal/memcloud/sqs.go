@@ -86,11 +86,15 @@ func serve[I, O any](ctx context.Context, s *SQS, operation string, in *I, do fu
 func (s *SQS) queue(url *string) (*queue, error) {
 	q := s.queues[aws.ToString(url)]
 	if q == nil {
-		return nil, &types.QueueDoesNotExist{Message: aws.String("The specified queue does not exist: " + aws.ToString(url))}
+		return nil, &types.QueueDoesNotExist{ErrorCodeOverride: queryCode("NonExistentQueue"), Message: aws.String("The specified queue does not exist: " + aws.ToString(url))}
 	}
 	q.expire(s.clock())
 	return q, nil
 }
+
+// queryCode is the code that errors carry on the wire for some of SQS's types
+// (ErrorCode of smithy.APIError gives it); the others have their type's name.
+func queryCode(name string) *string { return aws.String("AWS.SimpleQueueService." + name) }
 
 // invalidValue is what SQS answers to a bad parameter.
 func invalidValue(format string, args ...any) error {
@@ -115,7 +119,7 @@ func (s *SQS) CreateQueue(ctx context.Context, in *sqs.CreateQueueInput, _ ...fu
 		}
 		if have := s.queues[q.url]; have != nil {
 			if !have.alike(q) {
-				return nil, &types.QueueNameExists{Message: aws.String("A queue already exists with the same name and a different value for an attribute: " + name)}
+				return nil, &types.QueueNameExists{ErrorCodeOverride: aws.String("QueueAlreadyExists"), Message: aws.String("A queue already exists with the same name and a different value for an attribute: " + name)}
 			}
 			return &sqs.CreateQueueOutput{QueueUrl: aws.String(q.url)}, nil
 		}
@@ -189,7 +193,7 @@ func (s *SQS) GetQueueUrl(ctx context.Context, in *sqs.GetQueueUrlInput, _ ...fu
 				return &sqs.GetQueueUrlOutput{QueueUrl: aws.String(url)}, nil
 			}
 		}
-		return nil, &types.QueueDoesNotExist{Message: aws.String("The specified queue does not exist: " + aws.ToString(in.QueueName))}
+		return nil, &types.QueueDoesNotExist{ErrorCodeOverride: queryCode("NonExistentQueue"), Message: aws.String("The specified queue does not exist: " + aws.ToString(in.QueueName))}
 	})
 }
 

@@ -135,7 +135,7 @@ func (s *SQS) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInpu
 			total += size
 		}
 		if total > maxMessage {
-			return nil, &types.BatchRequestTooLong{Message: aws.String(fmt.Sprintf("Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessage, total))}
+			return nil, &types.BatchRequestTooLong{ErrorCodeOverride: queryCode("BatchRequestTooLong"), Message: aws.String(fmt.Sprintf("Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessage, total))}
 		}
 		for _, e := range in.Entries {
 			if failed := s.refuse(q, e); failed != nil {
@@ -175,19 +175,19 @@ func (s *SQS) refuse(q *queue, e types.SendMessageBatchRequestEntry) *types.Batc
 
 func checkBatch(entries []types.SendMessageBatchRequestEntry) error {
 	if len(entries) == 0 {
-		return &types.EmptyBatchRequest{Message: aws.String("There should be at least one SendMessageBatchRequestEntry in the request.")}
+		return &types.EmptyBatchRequest{ErrorCodeOverride: queryCode("EmptyBatchRequest"), Message: aws.String("There should be at least one SendMessageBatchRequestEntry in the request.")}
 	}
 	if len(entries) > maxBatch {
-		return &types.TooManyEntriesInBatchRequest{Message: aws.String(fmt.Sprintf("Maximum number of entries per request are %d. You have sent %d.", maxBatch, len(entries)))}
+		return &types.TooManyEntriesInBatchRequest{ErrorCodeOverride: queryCode("TooManyEntriesInBatchRequest"), Message: aws.String(fmt.Sprintf("Maximum number of entries per request are %d. You have sent %d.", maxBatch, len(entries)))}
 	}
 	seen := map[string]bool{}
 	for _, e := range entries {
 		id := aws.ToString(e.Id)
 		if id == "" || len(id) > 80 || strings.ContainsFunc(id, func(r rune) bool { return r > 0x7f || !wordByte(byte(r)) && r != '-' }) {
-			return &types.InvalidBatchEntryId{Message: aws.String(fmt.Sprintf("A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long; it is %q.", id))}
+			return &types.InvalidBatchEntryId{ErrorCodeOverride: queryCode("InvalidBatchEntryId"), Message: aws.String(fmt.Sprintf("A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long; it is %q.", id))}
 		}
 		if seen[id] {
-			return &types.BatchEntryIdsNotDistinct{Message: aws.String("Id " + id + " repeated.")}
+			return &types.BatchEntryIdsNotDistinct{ErrorCodeOverride: queryCode("BatchEntryIdsNotDistinct"), Message: aws.String("Id " + id + " repeated.")}
 		}
 		seen[id] = true
 	}
@@ -386,7 +386,7 @@ func (s *SQS) ChangeMessageVisibility(ctx context.Context, in *sqs.ChangeMessage
 		case m == nil:
 			return nil, invalidValue("Value %s for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.", aws.ToString(in.ReceiptHandle))
 		case !m.visibleAt.After(now):
-			return nil, &types.MessageNotInflight{Message: aws.String("The specified message isn't in flight.")}
+			return nil, &types.MessageNotInflight{ErrorCodeOverride: queryCode("MessageNotInflight"), Message: aws.String("The specified message isn't in flight.")}
 		case now.Add(hide).Sub(m.receivedAt) > maxVisibility*time.Second:
 			return nil, invalidValue("Value %d for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [%d seconds].", in.VisibilityTimeout, maxVisibility)
 		}

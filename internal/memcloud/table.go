@@ -82,17 +82,11 @@ func (t *table) index(name string) *index {
 	return nil
 }
 
-// record makes a stored record of a checked item.
-func (t *table) record(item attributes) *record {
-	r := &record{position: t.key.position(item), item: item, size: itemSize(item)}
-	r.id = t.key.identity(item)
-	return r
-}
-
-func (t *table) get(key attributes) *record {
+// place is where an item with this key stands.
+func (t *table) place(key attributes) position {
 	at := t.key.position(key)
 	at.id = t.key.identity(key)
-	return t.rows.get(at)
+	return at
 }
 
 // planned works out what a write does to the indexes, without doing it.

@@ -3,7 +3,6 @@ package memcloud
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -60,10 +59,10 @@ func fingerprint(items []types.TransactWriteItem) string {
 		kind, r := requestOf(item)
 		out = append(append(out[:0], kind...), '{')
 		for _, text := range []*string{r.table, r.update, r.condition, aws.String(string(r.onFailure))} {
-			out = append(strconv.AppendQuote(out, aws.ToString(text)), ';')
+			out = encodeText(out, aws.ToString(text))
 		}
 		for _, name := range sortedNames(r.names) {
-			out = append(strconv.AppendQuote(out, name+"="+r.names[name]), ',')
+			out = encodeText(encodeText(out, name), r.names[name])
 		}
 		for _, values := range []attributes{r.item, r.key, r.values} {
 			out = append(encodeItem(out, values), ';')

@@ -66,7 +66,7 @@ func (d *Dynamo) actions(items []types.TransactWriteItem) ([]*action, error) {
 		if err != nil {
 			return nil, err
 		}
-		name := a.table.name + "/" + a.id
+		name := a.table.name + "/" + a.at.id
 		if seen[name] {
 			return nil, invalid("Transaction request cannot include multiple operations on one item")
 		}
@@ -167,7 +167,7 @@ func (d *Dynamo) transact(actions []*action, mode types.ReturnConsumedCapacity) 
 func (d *Dynamo) replay(actions []*action, mode types.ReturnConsumedCapacity) *dynamodb.TransactWriteItemsOutput {
 	bills := bills{}
 	for _, a := range actions {
-		bills.of(a.table, false).table += 2 * readUnits(a.table.get(a.key).bytes(), true)
+		bills.of(a.table, false).table += 2 * readUnits(a.table.rows.get(a.at).bytes(), true)
 	}
 	d.charge("TransactWriteItems", bills.list()...)
 	return &dynamodb.TransactWriteItemsOutput{ConsumedCapacity: bills.consumed(mode)}

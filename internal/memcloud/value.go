@@ -2,7 +2,6 @@ package memcloud
 
 import (
 	"bytes"
-	"encoding/base64"
 	"sort"
 	"strconv"
 	"strings"
@@ -226,11 +225,11 @@ func encodeValue(out []byte, v types.AttributeValue) []byte {
 	out = append(append(out, typeOf(v)...), '(')
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
-		out = strconv.AppendQuote(out, v.Value)
+		out = encodeText(out, v.Value)
 	case *types.AttributeValueMemberN:
 		out = append(out, v.Value...)
 	case *types.AttributeValueMemberB:
-		out = base64.StdEncoding.AppendEncode(out, v.Value)
+		out = encodeText(out, string(v.Value))
 	case *types.AttributeValueMemberBOOL:
 		out = strconv.AppendBool(out, v.Value)
 	case *types.AttributeValueMemberL:
@@ -242,15 +241,21 @@ func encodeValue(out []byte, v types.AttributeValue) []byte {
 	default:
 		_, members := setMembers(v)
 		for _, m := range members {
-			out = append(strconv.AppendQuote(out, m), ',')
+			out = encodeText(out, m)
 		}
 	}
 	return append(out, ')')
 }
 
+// encodeText writes the length first, so that no text can imitate what follows.
+func encodeText(out []byte, text string) []byte {
+	out = append(strconv.AppendInt(out, int64(len(text)), 10), ':')
+	return append(out, text...)
+}
+
 func encodeItem(out []byte, item attributes) []byte {
 	for _, name := range sortedNames(item) {
-		out = append(strconv.AppendQuote(out, name), '=')
+		out = append(encodeText(out, name), '=')
 		out = append(encodeValue(out, item[name]), ',')
 	}
 	return out
@@ -267,6 +272,18 @@ func equalValues(a, b types.AttributeValue) bool {
 		return ok && a.Value == b.Value
 	}
 	return typeOf(a) == typeOf(b) && string(encodeValue(nil, a)) == string(encodeValue(nil, b))
+}
+
+func equalItems(a, b attributes) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, v := range a {
+		if w, ok := b[name]; !ok || !equalValues(v, w) {
+			return false
+		}
+	}
+	return true
 }
 
 // orderValues compares two scalars; ok is false where they have no order:
