@@ -1,0 +1,123 @@
+//go:build cloud
+
+package probes
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+func TestS3IfNoneMatch(t *testing.T) {
+	t.Parallel()
+	bucket := name(t, "")
+	makeBucket(t, bucket)
+	put := func() error {
+		_, err := objects().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: aws.String("x"), Body: strings.NewReader("x"), IfNoneMatch: aws.String("*")})
+		return err
+	}
+	if err := put(); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(); codeOf(err) != "PreconditionFailed" {
+		t.Errorf("a second put with If-None-Match: %v, want PreconditionFailed", err)
+	}
+}
+
+// upload begins a multipart upload and sends its parts.
+func upload(t *testing.T, bucket string, parts ...string) *s3.CompleteMultipartUploadInput {
+	t.Helper()
+	begun, err := objects().CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: &bucket, Key: aws.String("x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &s3.CompleteMultipartUploadInput{Bucket: &bucket, Key: aws.String("x"), UploadId: begun.UploadId, MultipartUpload: &s3types.CompletedMultipartUpload{}}
+	for i, body := range parts {
+		number := aws.Int32(int32(i + 1))
+		sent, err := objects().UploadPart(t.Context(), &s3.UploadPartInput{Bucket: &bucket, Key: aws.String("x"), UploadId: begun.UploadId, PartNumber: number, Body: strings.NewReader(body)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.MultipartUpload.Parts = append(in.MultipartUpload.Parts, s3types.CompletedPart{PartNumber: number, ETag: sent.ETag})
+	}
+	return in
+}
+
+func TestS3IfNoneMatchAtTheEndOfAnUpload(t *testing.T) {
+	t.Parallel()
+	bucket := name(t, "")
+	makeBucket(t, bucket)
+	for i, want := range []string{"", "PreconditionFailed"} {
+		in := upload(t, bucket, strings.Repeat("x", 5<<20), "end")
+		in.IfNoneMatch = aws.String("*")
+		if _, err := objects().CompleteMultipartUpload(t.Context(), in); codeOf(err) != want {
+			t.Errorf("upload %d: %v, want %q", i+1, err, want)
+		}
+	}
+}
+
+func TestS3SmallPartsAreTaken(t *testing.T) {
+	t.Parallel()
+	bucket := name(t, "")
+	makeBucket(t, bucket)
+	// https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html: 5 MiB but for the last part.
+	if _, err := objects().CompleteMultipartUpload(t.Context(), upload(t, bucket, "small", "end")); err != nil {
+		mended(t, "a first part of five bytes: %v", err)
+	}
+}
+
+func TestS3PresignedURLExpires(t *testing.T) {
+	t.Parallel()
+	bucket := name(t, "")
+	makeBucket(t, bucket)
+	if _, err := objects().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: aws.String("x"), Body: strings.NewReader("x")}); err != nil {
+		t.Fatal(err)
+	}
+	signed, err := s3.NewPresignClient(objects()).PresignGetObject(t.Context(), &s3.GetObjectInput{Bucket: &bucket, Key: aws.String("x")}, s3.WithPresignExpires(2*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func() int {
+		res, err := client.Get(signed.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
+	}
+	if status := get(); status != 200 {
+		t.Errorf("a fresh link: %d, want 200", status)
+	}
+	eventually(t, 10*time.Second, func() (bool, string) {
+		status := get()
+		return status == 403, "status " + aws.ToString(aws.String(string(rune('0'+status/100)))) + "xx of an expired link"
+	})
+}
+
+func TestS3LifecycleDoesNotRun(t *testing.T) {
+	t.Parallel()
+	bucket := name(t, "")
+	makeBucket(t, bucket)
+	if _, err := objects().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: aws.String("x"), Body: strings.NewReader("x")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := objects().PutBucketLifecycleConfiguration(t.Context(), &s3.PutBucketLifecycleConfigurationInput{
+		Bucket: &bucket, LifecycleConfiguration: &s3types.BucketLifecycleConfiguration{Rules: []s3types.LifecycleRule{{
+			ID: aws.String("past"), Status: s3types.ExpirationStatusEnabled, Filter: &s3types.LifecycleRuleFilter{Prefix: aws.String("")},
+			Expiration: &s3types.LifecycleExpiration{Date: aws.Time(time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -2))},
+		}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// On AWS the object's head names its expiry at once:
+	// https://docs.aws.amazon.com/AmazonS3/latest/userguide/lifecycle-expire-general-considerations.html
+	head, err := objects().HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: &bucket, Key: aws.String("x")})
+	if err != nil || head.Expiration != nil {
+		mended(t, "the head of an object that a rule expired: %v, expiry %q", err, aws.ToString(head.Expiration))
+	}
+}
