@@ -62,6 +62,9 @@ func (p *Program) apply(ctx context.Context, c *call) error {
 			return err
 		}
 	}
+	if c.yes || !p.Terminal { // a person's own return key ends the line otherwise
+		p.printf("\n")
+	}
 	for _, s := range steps {
 		if s.action == unchanged {
 			continue
@@ -152,8 +155,34 @@ func plan(ctx context.Context, conn *client.Client, docs []manifest.Document) ([
 		changing[d.Kind+" "+d.Name] = s.action != unchanged
 		steps = append(steps, s)
 	}
+	if err := resolve(schedules, stands, changing); err != nil {
+		return nil, err
+	}
 	planned, err := planSchedules(ctx, conn, schedules, changing)
 	return append(steps, planned...), err
+}
+
+// resolve checks that each name a schedule refers to stands, or is described beside it: the API cannot tell before
+// those are applied.
+func resolve(schedules []manifest.Document, stands map[string]json.RawMessage, described map[string]bool) error {
+	var wrong manifest.Errors
+	for _, d := range schedules {
+		for _, kind := range []string{manifest.Workspace, manifest.Source} {
+			var fields map[string]any
+			if err := json.Unmarshal(d.JSON, &fields); err != nil {
+				return err
+			}
+			name, _ := fields[kind].(string)
+			_, there := stands[kind+" "+name]
+			if _, here := described[kind+" "+name]; name != "" && !there && !here {
+				wrong = append(wrong, fmt.Sprintf("%s: %s is %q; want a %s that exists or is described here", d.At(kind), kind, name, kind))
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return wrong
+	}
+	return nil
 }
 
 // chunk is how many definitions one plan request holds.
@@ -198,7 +227,11 @@ func planSchedules(ctx context.Context, conn *client.Client, docs []manifest.Doc
 		}
 		for i, d := range docs {
 			if later[i] {
-				steps = append(steps, step{doc: d, action: create})
+				action, err := standing(ctx, conn, d)
+				if err != nil {
+					return nil, err
+				}
+				steps = append(steps, step{doc: d, action: action})
 				continue
 			}
 			c := answer.Changes[0]
@@ -207,6 +240,15 @@ func planSchedules(ctx context.Context, conn *client.Client, docs []manifest.Doc
 		}
 		return steps, nil
 	}
+}
+
+// standing tells an edit from a creation where no plan could be made.
+func standing(ctx context.Context, conn *client.Client, d manifest.Document) (string, error) {
+	_, err := conn.Call(ctx, "GET", client.Path("schedules", d.Name), nil, nil, nil)
+	if client.Is(err, http.StatusNotFound) {
+		return create, nil
+	}
+	return edit, err
 }
 
 var definitionField = regexp.MustCompile(`^definitions\[(\d+)\](?:\.(.*))?$`)
