@@ -2,20 +2,15 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"almanac/internal/api/routes"
-	"almanac/internal/calendar"
 	"almanac/internal/schedule"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 type ScheduleID struct {
@@ -207,42 +202,6 @@ func masked(d schedule.Definition, right routes.Right) schedule.Definition {
 	return d
 }
 
-// previewed is how many due times are shown.
-const previewed = 5
-
-// preview lists the next due times of an active schedule. It begins at the last one, so that a gap before the next is
-// explained, unless an edit or a resume has moved the next one further on.
-func (s *server) preview(ctx context.Context, row schedule.Schedule, def schedule.Definition) ([]Due, error) {
-	if row.NextDue.IsZero() {
-		return []Due{}, nil
-	}
-	spec := def.Recurrence
-	if spec.Zone == "" {
-		w, err := s.Reader.Workspace(ctx, row.Workspace)
-		if err != nil {
-			return nil, fmt.Errorf("zone of workspace %s: %w", row.Workspace, err)
-		}
-		spec.Zone = w.Zone
-	}
-	rule, err := calendar.Parse(spec)
-	if err != nil {
-		return nil, fmt.Errorf("recurrence of schedule %s, version %d: %w", row.ID, row.Version, err)
-	}
-	if !row.LastNominal.IsZero() {
-		list := rule.Preview(row.LastNominal, previewed)
-		for _, e := range list {
-			if e.Skipped {
-				continue
-			}
-			if e.At.Equal(row.NextDue) {
-				return dues(list), nil
-			}
-			break
-		}
-	}
-	return dues(rule.Preview(row.NextDue.Add(-time.Nanosecond), previewed)), nil
-}
-
 type changeReply struct {
 	Status int
 	ETag   string `header:"ETag"`
@@ -317,83 +276,6 @@ func ifMatch(header string, row schedule.Schedule, exists bool) (int, error) {
 	return 0, p
 }
 
-type planBody struct {
-	Definitions []json.RawMessage `json:"definitions"`
-}
-
-// maxPlan is how many definitions one plan may hold.
-const maxPlan = 100
-
-// PlanView is what applying definitions would do, in their order.
-type PlanView struct {
-	Changes []ChangeView `json:"changes"`
-}
-
-func (s *server) plan(ctx context.Context, in *Raw) (*reply[PlanView], error) {
-	var body planBody
-	if err := decode(in.RawBody, &body); err != nil {
-		return nil, err
-	}
-	if n := len(body.Definitions); n == 0 || n > maxPlan {
-		return nil, wrong("definitions", fmt.Sprintf("%d entries", n), fmt.Sprintf("1 to %d definitions", maxPlan))
-	}
-	out := &reply[PlanView]{}
-	var problems schedule.Problems
-	seen := map[string]int{}
-	for i, text := range body.Definitions {
-		change, err := s.planOne(ctx, text)
-		var p schedule.Problems
-		if errors.As(err, &p) {
-			problems = append(problems, below(fmt.Sprintf("definitions[%d]", i), p)...)
-			continue
-		} else if err != nil {
-			return nil, err
-		}
-		if first, twice := seen[change.ID]; twice {
-			problems = append(problems, schedule.Problem{Field: fmt.Sprintf("definitions[%d].id", i), Value: change.ID,
-				Want: fmt.Sprintf("an id that is used once; definitions[%d] has it too", first)})
-		}
-		seen[change.ID] = i
-		out.Body.Changes = append(out.Body.Changes, changeView(change))
-	}
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	return out, nil
-}
-
-func (s *server) planOne(ctx context.Context, text []byte) (schedule.Change, error) {
-	def, err := schedule.ParseDefinition(text)
-	if err != nil {
-		return schedule.Change{}, err
-	}
-	if caller(ctx).In(def.Workspace) < routes.Viewer {
-		return schedule.Change{}, wrong("workspace", def.Workspace, "a workspace that you may see")
-	}
-	row, err := s.Reader.Schedule(ctx, def.ID)
-	if err == nil && caller(ctx).In(row.Workspace) < routes.Viewer {
-		return schedule.Change{}, wrong("id", def.ID, "an id that is free, or of a schedule that you may see")
-	} else if err != nil && !errors.Is(err, schedule.ErrNotFound) {
-		return schedule.Change{}, err
-	}
-	change, err := s.Editor.Plan(ctx, def)
-	var conflict *schedule.Conflict
-	if errors.As(err, &conflict) {
-		return change, wrong("id", def.ID, conflict.Why)
-	}
-	return change, err
-}
-
-// below puts fields under a path.
-func below(path string, problems schedule.Problems) schedule.Problems {
-	out := make(schedule.Problems, len(problems))
-	for i, p := range problems {
-		p.Field = strings.TrimSuffix(path+"."+p.Field, ".")
-		out[i] = p
-	}
-	return out
-}
-
 type reasonBody struct {
 	Reason string `json:"reason"`
 }
@@ -442,5 +324,3 @@ func (s *server) deleteSchedule(ctx context.Context, in *reasoned) (*struct{}, e
 	}
 	return nil, s.Editor.Delete(ctx, in.Schedule, why, caller(ctx).Name)
 }
-
-var _ huma.StatusError = (*Problem)(nil)
