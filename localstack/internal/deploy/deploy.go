@@ -37,14 +37,15 @@ func (d Deployer) Run(ctx context.Context) error {
 		if err != nil || done {
 			return "there already", err
 		}
-		return "", d.cdk(ctx, nil, "bootstrap", fmt.Sprintf("aws://%s/%s", instance.Account, instance.Region))
+		// In a folder without cdk.json, since bootstrapping needs no app and would build it.
+		return "", d.cdk(ctx, d.Instance.Folder(), nil, "bootstrap", fmt.Sprintf("aws://%s/%s", instance.Account, instance.Region))
 	})
 	if err != nil {
 		return err
 	}
 	last := &lastLine{}
 	return d.Report.RunWatched("build the functions and deploy the app", last.get, func() (string, error) {
-		if err := d.cdk(ctx, last, "deploy", "--all", "--require-approval", "never", "--progress", "events", "--outputs-file", d.Instance.Outputs()); err != nil {
+		if err := d.cdk(ctx, d.Instance.Root, last, "deploy", "--all", "--require-approval", "never", "--progress", "events", "--outputs-file", d.Instance.Outputs()); err != nil {
 			return "", err
 		}
 		_, err := ReadOutputs(d.Instance.Outputs())
@@ -52,7 +53,7 @@ func (d Deployer) Run(ctx context.Context) error {
 	})
 }
 
-func (d Deployer) cdk(ctx context.Context, watch io.Writer, args ...string) error {
+func (d Deployer) cdk(ctx context.Context, dir string, watch io.Writer, args ...string) error {
 	i := d.Instance
 	if err := os.MkdirAll(filepath.Dir(i.CDKLog()), 0o755); err != nil {
 		return err
@@ -68,7 +69,7 @@ func (d Deployer) cdk(ctx context.Context, watch io.Writer, args ...string) erro
 	}
 	path := filepath.Join(i.Root, "infra", "node_modules", ".bin", "cdk")
 	cmd := exec.CommandContext(ctx, path, append(args, "-c", "stage="+Stage, "--output", i.CDKOut(), "--no-notices", "--ci")...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = i.Root, out, out, Env(i, os.Environ())
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = dir, out, out, Env(i, os.Environ())
 	if err := cmd.Run(); err != nil {
 		return step.Fail(err, fmt.Sprintf("cdk %s: %v", args[0], err), "read the end of its output below, the whole is in "+i.CDKLog()).
 			WithLog(process.Tail(i.CDKLog(), 25))
@@ -88,6 +89,8 @@ func Env(i instance.Instance, environ []string) []string {
 	return append(env,
 		"CDK_DEFAULT_ACCOUNT="+instance.Account, "CDK_DEFAULT_REGION="+instance.Region,
 		"CDK_DISABLE_CLI_TELEMETRY=1",
+		// The CDK's runtime warns on each run of Node versions that it will not know one day.
+		"JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION=1", "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=18,20", "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION=1",
 		"LOCAL_CLOUD="+string(i.Cloud),
 		fmt.Sprintf("ALMANAC_LOCAL_PORT=%d", i.Port),
 	)
@@ -141,7 +144,7 @@ func (l *lastLine) Write(p []byte) (int, error) {
 	lines := strings.Split(l.part+string(p), "\n")
 	l.part = lines[len(lines)-1] // a line that has not ended yet
 	for _, line := range lines[:len(lines)-1] {
-		if line = strings.TrimSpace(line); line != "" {
+		if line = strings.TrimSpace(line); strings.ContainsAny(line, "abcdefghijklmnopqrstuvwxyz") {
 			l.line = line
 			l.same = l.same || strings.Contains(line, "(no changes)")
 		}
