@@ -60,8 +60,9 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 	}
 	c := Config{
 		Stage: get(EnvStage), Local: get(EnvLocal), SchedulesTable: get(EnvSchedulesTable), DataBucket: get(EnvDataBucket),
-		MailName: get(EnvMailName), PublicURL: strings.TrimRight(get(EnvPublicURL), "/"), SecretPrefix: get(EnvSecretPrefix),
-		Metrics: get(EnvMetrics), Endpoint: get("AWS_ENDPOINT_URL"),
+		FilesBucket: get(EnvFilesBucket), QueryQueue: get(EnvQueryQueue), MailFrom: get(EnvMailFrom), MailName: get(EnvMailName),
+		PublicURL: strings.TrimRight(get(EnvPublicURL), "/"), SecretPrefix: get(EnvSecretPrefix), Metrics: get(EnvMetrics),
+		Endpoint: get("AWS_ENDPOINT_URL"),
 	}
 	if c.Stage == "" {
 		bad(EnvStage, "", "the stage's name")
