@@ -113,6 +113,9 @@ func (w *work) step(ctx context.Context, t Target, look Look) error {
 		return w.first(ctx, t, look)
 	}
 	switch ch := w.Channels[t.Channel()]; {
+	case sub.State == NotSent:
+		// The run was about to fail when its worker was interrupted: nobody else is asked, since it can only fail.
+		return interrupted(*sub)
 	case sub.State != Pending:
 		return nil // it has its outcome, or waits for a person
 	case sub.NotAccepted, ch != nil && ch.HonoursKeys() && sub.Owner != w.lease.Token:
@@ -306,7 +309,7 @@ func (w *work) finish(ctx context.Context, targets []Target) error {
 		case s.State == Unknown:
 			return failure.New(failure.DeliveryUnknown, "a request was sent and its answer was lost; ask the recipient, then resend or resolve")
 		case s.State == NotSent:
-			return failure.New(failure.Code(s.Reason), "the run was about to fail when it was interrupted")
+			return interrupted(s)
 		case s.State == Submitted:
 			o.Submitted++
 		default:
@@ -314,6 +317,11 @@ func (w *work) finish(ctx context.Context, targets []Target) error {
 		}
 	}
 	return w.settle(ctx, o)
+}
+
+// interrupted is why a run with a not_sent can only fail: the code that it was about to fail with.
+func interrupted(s Submission) *failure.Failure {
+	return failure.New(failure.Code(s.Reason), "the run was about to fail for this reason when its worker was interrupted")
 }
 
 // fail settles the run as failed. Before that every recipient without an outcome gets one: what was certainly not

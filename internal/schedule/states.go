@@ -76,6 +76,7 @@ const (
 	EarlierEnded   transition.Guard = "the earlier owner's lease ended"
 	ReplyLost      transition.Guard = "reply lost"
 	RunAboutToFail transition.Guard = "the run is about to fail"
+	RunHasFile     transition.Guard = "a file is recorded on the run"
 	EmailChannel   transition.Guard = "e-mail"
 	OriginalOwner  transition.Guard = "the original owner"
 
@@ -176,7 +177,7 @@ var Submissions = transition.Table[SubmissionState, SubmissionEvent]{
 			With: "a new key; owner = the operation that sends it, with a lease of its own; audited"},
 		{From: Unknown, Event: ResolveSubmitted, To: Submitted, When: transition.All(PersonReason), With: "audited"},
 		{From: Unknown, Event: ResolveSkipped, To: NotDelivered, When: transition.All(PersonReason), With: "audited"},
-		{From: transition.Absent, Event: Abandon, To: NotSent, When: transition.All(NoSubmission, RunAboutToFail, FileRecorded), With: "the run's code"},
+		{From: transition.Absent, Event: Abandon, To: NotSent, When: transition.All(NoSubmission, RunAboutToFail, RunHasFile), With: "the run's code"},
 		{From: Pending, Event: Abandon, To: NotSent, When: transition.All(MarkedNot, RunAboutToFail), With: "the run's code"},
 	},
 }

@@ -618,3 +618,29 @@ func (w *world) objects() (keys []string) {
 	}
 	return keys
 }
+
+// anyone signs for a server that does not check.
+var anyone = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+})
+
+// expire removes a row, as TTL does.
+func (w *world) expire(k schema.Key) {
+	w.t.Helper()
+	_, err := w.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("Schedules"), Key: row(k)})
+	w.must(err)
+}
+
+func row(k schema.Key) map[string]dynamotypes.AttributeValue {
+	return map[string]dynamotypes.AttributeValue{schema.PK: &dynamotypes.AttributeValueMemberS{Value: string(k.PK)}, schema.SK: &dynamotypes.AttributeValueMemberS{Value: string(k.SK)}}
+}
+
+// set writes one attribute of a row behind the product's back.
+func (w *world) set(k schema.Key, name string, v dynamotypes.AttributeValue) {
+	w.t.Helper()
+	_, err := w.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("Schedules"), Key: row(k), UpdateExpression: aws.String("SET #a = :v"),
+		ExpressionAttributeNames: map[string]string{"#a": name}, ExpressionAttributeValues: map[string]dynamotypes.AttributeValue{":v": v}})
+	w.must(err)
+}
+
+func txt(s string) dynamotypes.AttributeValue { return &dynamotypes.AttributeValueMemberS{Value: s} }

@@ -71,6 +71,7 @@ var guards = map[transition.Guard]guard{
 	schedule.EarlierEnded:   {expr: func(e *expression, f facts) string { return e.name(schema.Owner) + " = " + e.value(f.earlier) }},
 	schedule.ReplyLost:      {decider: "the channel"},
 	schedule.RunAboutToFail: {decider: "the settle"},
+	schedule.RunHasFile:     {decider: "the settle, by the run that it holds: the condition stands on the submission, which has no file"},
 
 	schedule.AsRead: {expr: func(e *expression, f facts) string {
 		return e.equals(schema.Version, f.schedule.Version) + " AND " + e.equals(schema.NextDueAt, schema.Time(f.schedule.NextDue))

@@ -124,7 +124,7 @@ func (s *Store) LoseTrack(ctx context.Context, sub schedule.Submission, owner st
 // Abandon records that this recipient was not asked, or certainly not accepted, by a run that is about to fail.
 func (s *Store) Abandon(ctx context.Context, sub schedule.Submission, owner string, expires int64) error {
 	return s.submission(ctx, subStep{from: sub.State, event: schedule.Abandon, key: subKey(sub),
-		facts: facts{decided: []transition.Guard{schedule.RunAboutToFail, schedule.FileRecorded}},
+		facts: facts{decided: []transition.Guard{schedule.RunAboutToFail, schedule.RunHasFile}},
 		put:   compact(map[string]any{schema.Recipient: sub.Recipient, schema.Owner: owner, schema.Reason: sub.Reason, schema.UpdatedAt: sub.UpdatedAt, schema.ExpiresAt: expires}),
 		with:  update{set: map[string]any{schema.Reason: sub.Reason, schema.UpdatedAt: schema.Time(sub.UpdatedAt)}},
 		mine:  func(it item) bool { return str(it, schema.State) == string(schedule.NotSent) }})
