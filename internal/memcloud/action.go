@@ -140,6 +140,8 @@ func (a *action) record(item attributes) *record {
 	return &record{position: a.at, item: item, size: itemSize(item)}
 }
 
+// tryUpdate makes an item that is not there, except where the update only
+// takes away: AWS then leaves it at that.
 func (a *action) tryUpdate(old *record) (write, error) {
 	base := a.key
 	if old != nil {
@@ -151,6 +153,9 @@ func (a *action) tryUpdate(old *record) (write, error) {
 		if item, err = a.update.apply(base); err != nil {
 			return write{old: old}, err
 		}
+	}
+	if old == nil && a.update != nil && !a.update.writes() {
+		return a.table.planned(nil, nil), nil
 	}
 	if err := a.table.checkItem(item, "Item size to update has exceeded the maximum allowed size"); err != nil {
 		return write{old: old}, err

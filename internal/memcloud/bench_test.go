@@ -13,14 +13,14 @@ import (
 func full(b *testing.B) *Dynamo {
 	d := newTestDynamo(b, newClock())
 	for i := range 10_000 {
-		putT(b, d, "T", attributes{"pk": str(fmt.Sprint("SCHED#", i)), "sk": str("STATE"), "version": num("1"), "gpk": str(fmt.Sprint("due#", i%16)), "gsk": num(fmt.Sprint(i))})
+		putT(b, d, "main", attributes{"pk": str(fmt.Sprint("SCHED#", i)), "sk": str("STATE"), "version": num("1"), "gpk": str(fmt.Sprint("due#", i%16)), "gsk": num(fmt.Sprint(i))})
 	}
 	return d
 }
 
 func BenchmarkConditionalPut(b *testing.B) {
 	d := full(b)
-	in := &dynamodb.PutItemInput{TableName: aws.String("T"), Item: attributes{"pk": str("SCHED#77"), "sk": str("STATE"), "version": num("1"), "note": str("x")}, ConditionExpression: aws.String("attribute_exists(pk) AND #v = :v"), ExpressionAttributeNames: map[string]string{"#v": "version"}, ExpressionAttributeValues: attributes{":v": num("1")}}
+	in := &dynamodb.PutItemInput{TableName: aws.String("main"), Item: attributes{"pk": str("SCHED#77"), "sk": str("STATE"), "version": num("1"), "note": str("x")}, ConditionExpression: aws.String("attribute_exists(pk) AND #v = :v"), ExpressionAttributeNames: map[string]string{"#v": "version"}, ExpressionAttributeValues: attributes{":v": num("1")}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := d.PutItem(ctx, in); err != nil {
@@ -37,9 +37,9 @@ func BenchmarkTransactionOfThree(b *testing.B) {
 	for b.Loop() {
 		i++
 		_, err := d.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(fmt.Sprint(i)), TransactItems: []types.TransactWriteItem{
-			{Update: &types.Update{TableName: aws.String("T"), Key: key, UpdateExpression: aws.String("SET gsk = gsk + :one, last_run = :r ADD version :one"), ConditionExpression: aws.String("attribute_exists(pk) AND gsk >= :zero"), ExpressionAttributeValues: attributes{":one": num("1"), ":zero": num("0"), ":r": str("r")}}},
-			{Put: &types.Put{TableName: aws.String("T"), Item: attributes{"pk": str(fmt.Sprint("RUN#", i)), "sk": str("RUN"), "state": str("queued")}, ConditionExpression: aws.String("attribute_not_exists(pk)")}},
-			{ConditionCheck: &types.ConditionCheck{TableName: aws.String("T"), Key: attributes{"pk": str("SCHED#1"), "sk": str("STATE")}, ConditionExpression: aws.String("attribute_exists(pk)")}},
+			{Update: &types.Update{TableName: aws.String("main"), Key: key, UpdateExpression: aws.String("SET gsk = gsk + :one, last_run = :r ADD version :one"), ConditionExpression: aws.String("attribute_exists(pk) AND gsk >= :zero"), ExpressionAttributeValues: attributes{":one": num("1"), ":zero": num("0"), ":r": str("r")}}},
+			{Put: &types.Put{TableName: aws.String("main"), Item: attributes{"pk": str(fmt.Sprint("RUN#", i)), "sk": str("RUN"), "state": str("queued")}, ConditionExpression: aws.String("attribute_not_exists(pk)")}},
+			{ConditionCheck: &types.ConditionCheck{TableName: aws.String("main"), Key: attributes{"pk": str("SCHED#1"), "sk": str("STATE")}, ConditionExpression: aws.String("attribute_exists(pk)")}},
 		}})
 		if err != nil {
 			b.Fatal(err)

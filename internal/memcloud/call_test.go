@@ -35,7 +35,7 @@ func TestEachCallFailsAppliedAndNotApplied(t *testing.T) {
 		done      func() int
 	}{
 		{ServiceDynamoDB, "UpdateItem", &d.Hooks, func() error {
-			_, err := d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("U"), Key: attributes{"pk": str("a")}})
+			_, err := d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("plain"), Key: attributes{"pk": str("a")}})
 			return err
 		}, func() int { return d.Units()["UpdateItem"].Calls }},
 		{ServiceDynamoDB, "TransactWriteItems", &d.Hooks, func() error { return transact(d, "", addAction("b")) }, func() int { return d.Units()["TransactWriteItems"].Calls }},
@@ -73,7 +73,7 @@ func TestEachCallFailsAppliedAndNotApplied(t *testing.T) {
 func TestHooksAndRefusals(t *testing.T) {
 	d := newTestDynamo(t, newClock())
 	refused := func() error {
-		_, err := d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("U"), Key: attributes{"pk": str("a")}, ConditionExpression: aws.String("attribute_exists(pk)")})
+		_, err := d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("plain"), Key: attributes{"pk": str("a")}, ConditionExpression: aws.String("attribute_exists(pk)")})
 		return err
 	}
 	var saw error
@@ -98,7 +98,7 @@ func TestHooksAndRefusals(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	// A hook may call the service, and set the lag of the read that it precedes.
-	d.Before = func(_ context.Context, call Call) error { d.StaleIndex(3); d.Items("T"); return nil }
+	d.Before = func(_ context.Context, call Call) error { d.StaleIndex(3); d.Items("main"); return nil }
 	if err := refused(); !errors.As(err, &conditional) || d.lag != 3 {
 		t.Errorf("got %v", err)
 	}
@@ -108,8 +108,8 @@ func TestEndedContext(t *testing.T) {
 	d := newTestDynamo(t, newClock())
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err := d.PutItem(ended, &dynamodb.PutItemInput{TableName: aws.String("U"), Item: attributes{"pk": str("a")}})
-	if !errors.Is(err, context.Canceled) || len(d.Items("U")) != 0 {
+	_, err := d.PutItem(ended, &dynamodb.PutItemInput{TableName: aws.String("plain"), Item: attributes{"pk": str("a")}})
+	if !errors.Is(err, context.Canceled) || len(d.Items("plain")) != 0 {
 		t.Errorf("got %v", err)
 	}
 }

@@ -78,25 +78,25 @@ func TestWriteUnits(t *testing.T) {
 			for _, factor := range []float64{1, 2} { // alone, and in a transaction
 				d := newTestDynamo(t, newClock())
 				if c.before != nil {
-					putT(t, d, "T", c.before)
+					putT(t, d, "main", c.before)
 				}
 				before := d.Units()
 				key := attributes{"pk": str("a"), "sk": str("b")}
 				switch {
 				case factor == 2 && c.after != nil:
-					out, err := d.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("T"), Item: c.after}}}, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
+					out, err := d.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("main"), Item: c.after}}}, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
 					must(t, err)
 					check(out.ConsumedCapacity[0], 2)
 				case factor == 2:
-					out, err := d.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{Delete: &types.Delete{TableName: aws.String("T"), Key: key}}}, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
+					out, err := d.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{Delete: &types.Delete{TableName: aws.String("main"), Key: key}}}, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
 					must(t, err)
 					check(out.ConsumedCapacity[0], 2)
 				case c.after != nil:
-					out, err := d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("T"), Item: c.after, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
+					out, err := d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("main"), Item: c.after, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
 					must(t, err)
 					check(*out.ConsumedCapacity, 1)
 				default:
-					out, err := d.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("T"), Key: key, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
+					out, err := d.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("main"), Key: key, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
 					must(t, err)
 					check(*out.ConsumedCapacity, 1)
 				}
@@ -114,14 +114,14 @@ func TestWriteUnits(t *testing.T) {
 
 func TestReadUnits(t *testing.T) {
 	d := newTestDynamo(t, newClock())
-	putT(t, d, "T", sized(9000, attributes{"gpk": str("g"), "gsk": num("1")}))
+	putT(t, d, "main", sized(9000, attributes{"gpk": str("g"), "gsk": num("1")}))
 	key := attributes{"pk": str("a"), "sk": str("b")}
 	for _, c := range []struct {
 		consistent bool
 		key        attributes
 		want       float64
 	}{{true, key, 3}, {false, key, 1.5}, {true, attributes{"pk": str("gone"), "sk": str("x")}, 1}, {false, attributes{"pk": str("gone"), "sk": str("x")}, 0.5}} {
-		out, err := d.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("T"), Key: c.key, ConsistentRead: aws.Bool(c.consistent), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal})
+		out, err := d.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("main"), Key: c.key, ConsistentRead: aws.Bool(c.consistent), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal})
 		must(t, err)
 		if *out.ConsumedCapacity.CapacityUnits != c.want || out.ConsumedCapacity.Table != nil {
 			t.Errorf("%+v: %v", c, *out.ConsumedCapacity.CapacityUnits)
@@ -129,7 +129,7 @@ func TestReadUnits(t *testing.T) {
 	}
 	query := func(index *string, condition, v string, consistent bool) (*dynamodb.QueryOutput, float64, float64) {
 		before := d.Units()
-		out, err := d.Query(ctx, &dynamodb.QueryInput{TableName: aws.String("T"), IndexName: index, KeyConditionExpression: aws.String(condition), ExpressionAttributeValues: attributes{":v": str(v)}, ConsistentRead: aws.Bool(consistent), ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
+		out, err := d.Query(ctx, &dynamodb.QueryInput{TableName: aws.String("main"), IndexName: index, KeyConditionExpression: aws.String(condition), ExpressionAttributeValues: attributes{":v": str(v)}, ConsistentRead: aws.Bool(consistent), ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
 		must(t, err)
 		u := d.Units().Since(before).Total()
 		return out, u.TableRead, u.IndexRead
@@ -149,11 +149,11 @@ func TestReadUnits(t *testing.T) {
 
 func TestRefusedConditionsCostUnits(t *testing.T) {
 	d := newTestDynamo(t, newClock())
-	putT(t, d, "T", sized(3000, attributes{"gpk": str("g")}))
+	putT(t, d, "main", sized(3000, attributes{"gpk": str("g")}))
 	before := d.Units()
-	_, err := d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("T"), Item: sized(100, nil), ConditionExpression: aws.String("attribute_not_exists(pk)")})
+	_, err := d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("main"), Item: sized(100, nil), ConditionExpression: aws.String("attribute_not_exists(pk)")})
 	wantCode(t, err, "ConditionalCheckFailedException", "")
-	_, err = d.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{TableName: aws.String("T"), Key: attributes{"pk": str("a"), "sk": str("b")}, ConditionExpression: aws.String("attribute_not_exists(pk)")}}}})
+	_, err = d.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{TableName: aws.String("main"), Key: attributes{"pk": str("a"), "sk": str("b")}, ConditionExpression: aws.String("attribute_not_exists(pk)")}}}})
 	wantCode(t, err, "TransactionCanceledException", "")
 	want := Units{"PutItem": {Calls: 1, TableWrite: 3}, "TransactWriteItems": {Calls: 1, TableWrite: 6}}
 	if got := d.Units().Since(before); got.String() != want.String() {

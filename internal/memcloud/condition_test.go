@@ -30,31 +30,33 @@ func parseCondition(text string) (condition, error) {
 	return s.condition("ConditionExpression", aws.String(text))
 }
 
+var conditionCases = []struct {
+	text string
+	want bool
+}{
+	{"n = :five", true}, {"n = :s5", false}, {"n <> :five", false}, {"n <> :s5", true}, {"n < :six", true}, {"n < :five", false},
+	{"n <= :five", true}, {"n > :four", true}, {"n >= :six", false}, {"n < :s5", false}, {"n > :s5", false},
+	{"big = :big", false}, {"big > :big", true}, // would be equal as float64
+	{"absent = :five", false}, {"absent <> :five", true}, {"absent < :five", false}, {"NOT absent < :five", true}, {"absent = gone", false},
+	{"s BETWEEN :he AND :z", true}, {"n BETWEEN :four AND :six", true}, {"n BETWEEN :five AND :five", true}, {"s BETWEEN :four AND :six", false},
+	{"NOT n BETWEEN :five AND :six", false}, {"n NOT_IN (:five)", false},
+	{"n IN (:four, :five)", true}, {"n IN (:four, :s5)", false}, {"absent IN (:four)", false},
+	{"attribute_exists(n)", true}, {"attribute_exists(m.a.b)", true}, {"attribute_exists(m.a.c)", false}, {"attribute_not_exists(l[3])", true}, {"attribute_exists(l[2].deep)", true}, {"attribute_exists(n.x)", false},
+	{"attribute_exists(#d)", true}, {"attribute_not_exists(#st)", true}, {"#d = :three", true}, {"m.#a.b = :seven", true}, {"m.elems[1] = :one", true},
+	{"attribute_type(n, :S)", false}, {"attribute_type(s, :S)", true}, {"attribute_type(nums, :NS)", true}, {"attribute_type(m.a, :M)", true}, {"attribute_type(absent, :S)", false},
+	{"begins_with(s, :he)", true}, {"begins_with(s, :ell)", false}, {"begins_with(b, :b1)", true}, {"begins_with(n, :he)", false}, {"begins_with(absent, :he)", false},
+	{"contains(s, :ell)", true}, {"contains(s, :five)", false}, {"contains(strs, :a)", true}, {"contains(strs, :z)", false}, {"contains(nums, :25)", true}, {"contains(nums, :s5)", false},
+	{"contains(bins, :q)", true}, {"contains(l, :x)", true}, {"contains(l, :five)", false}, {"contains(m, :a)", false}, {"contains(b, :b1)", true},
+	{"size(s) = :five", true}, {"size(strs) < :three", true}, {"size(l) = :three", true}, {"size(m) > :one", true}, {"size(b) > :one", true}, {"size(n) = :one", false}, {"size(absent) >= :zero", false}, {"size(s) BETWEEN :four AND :six", true},
+	{"flag = :true", true}, {"nul = :null", true}, {"l = :list", true}, {"strs = :strs", true}, {"b = :bytes", true},
+	{":five = n", true}, {":four < n", true}, {"m.a.b > n", true},
+	{"n = :five AND s = :hello", true}, {"n = :four OR s = :hello", true}, {"n = :four AND s = :hello OR flag = :true", true}, {"n = :four AND (s = :hello OR flag = :true)", false},
+	{"NOT n = :four AND s = :hello", true}, {"NOT (n = :five OR s = :z)", false}, {"NOT NOT n = :five", true}, {"not n = :four and s = :hello", true},
+	{"(n=:five)AND(s<>:z)", true}, {" n\n=\t:five ", true},
+}
+
 func TestConditions(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want bool
-	}{
-		{"n = :five", true}, {"n = :s5", false}, {"n <> :five", false}, {"n <> :s5", true}, {"n < :six", true}, {"n < :five", false},
-		{"n <= :five", true}, {"n > :four", true}, {"n >= :six", false}, {"n < :s5", false}, {"n > :s5", false},
-		{"big = :big", false}, {"big > :big", true}, // would be equal as float64
-		{"absent = :five", false}, {"absent <> :five", true}, {"absent < :five", false}, {"NOT absent < :five", true}, {"absent = gone", false},
-		{"s BETWEEN :he AND :z", true}, {"n BETWEEN :four AND :six", true}, {"n BETWEEN :five AND :five", true}, {"s BETWEEN :four AND :six", false},
-		{"NOT n BETWEEN :five AND :six", false}, {"n NOT_IN (:five)", false},
-		{"n IN (:four, :five)", true}, {"n IN (:four, :s5)", false}, {"absent IN (:four)", false},
-		{"attribute_exists(n)", true}, {"attribute_exists(m.a.b)", true}, {"attribute_exists(m.a.c)", false}, {"attribute_not_exists(l[3])", true}, {"attribute_exists(l[2].deep)", true}, {"attribute_exists(n.x)", false},
-		{"attribute_exists(#d)", true}, {"attribute_not_exists(#st)", true}, {"#d = :three", true}, {"m.#a.b = :seven", true}, {"m.elems[1] = :one", true},
-		{"attribute_type(n, :S)", false}, {"attribute_type(s, :S)", true}, {"attribute_type(nums, :NS)", true}, {"attribute_type(m.a, :M)", true}, {"attribute_type(absent, :S)", false},
-		{"begins_with(s, :he)", true}, {"begins_with(s, :ell)", false}, {"begins_with(b, :b1)", true}, {"begins_with(n, :he)", false}, {"begins_with(absent, :he)", false},
-		{"contains(s, :ell)", true}, {"contains(s, :five)", false}, {"contains(strs, :a)", true}, {"contains(strs, :z)", false}, {"contains(nums, :25)", true}, {"contains(nums, :s5)", false},
-		{"contains(bins, :q)", true}, {"contains(l, :x)", true}, {"contains(l, :five)", false}, {"contains(m, :a)", false}, {"contains(b, :b1)", true},
-		{"size(s) = :five", true}, {"size(strs) < :three", true}, {"size(l) = :three", true}, {"size(m) > :one", true}, {"size(b) > :one", true}, {"size(n) = :one", false}, {"size(absent) >= :zero", false}, {"size(s) BETWEEN :four AND :six", true},
-		{"flag = :true", true}, {"nul = :null", true}, {"l = :list", true}, {"strs = :strs", true}, {"b = :bytes", true},
-		{":five = n", true}, {":four < n", true}, {"m.a.b > n", true},
-		{"n = :five AND s = :hello", true}, {"n = :four OR s = :hello", true}, {"n = :four AND s = :hello OR flag = :true", true}, {"n = :four AND (s = :hello OR flag = :true)", false},
-		{"NOT n = :four AND s = :hello", true}, {"NOT (n = :five OR s = :z)", false}, {"NOT NOT n = :five", true}, {"not n = :four and s = :hello", true},
-		{"(n=:five)AND(s<>:z)", true}, {" n\n=\t:five ", true},
-	} {
+	for _, c := range conditionCases {
 		got, err := parseCondition(c.text)
 		if strings.Contains(c.text, "NOT_IN") {
 			if err == nil {
@@ -84,58 +86,59 @@ func TestConditionOnAMissingItem(t *testing.T) {
 	}
 }
 
+var refusedConditions = map[string]string{
+	"":                             "The expression can not be empty",
+	"  ":                           "Syntax error; token: \"<EOF>\"",
+	"status = :five":               "Attribute name is a reserved keyword; reserved keyword: status",
+	"m.name = :five":               "reserved keyword: name",
+	"size = :five":                 "reserved keyword: size",
+	"attribute_exists(TTL)":        "reserved keyword: TTL",
+	"#gone = :five":                "An expression attribute name used in the document path is not defined; attribute name: #gone",
+	"n = :gone":                    "An expression attribute value used in expression is not defined; attribute value: :gone",
+	"n = ":                         "Syntax error; token: \"<EOF>\"",
+	"n == :five":                   "Syntax error; token: \"=\"",
+	"n = :five AND":                "Syntax error",
+	"n = :five s = :hello":         "Syntax error; token: \"s\"",
+	"n":                            "Syntax error",
+	"(n = :five":                   "Syntax error",
+	"n = :five)":                   "Syntax error",
+	"n = 5":                        "Syntax error; token: \"5\"",
+	"n = \"x\"":                    "Syntax error; token: \"\"\"",
+	"_n = :five":                   "Syntax error",
+	"n. = :five":                   "Syntax error",
+	"l[x] = :five":                 "Syntax error",
+	"l[-1] = :five":                "Syntax error",
+	"# = :five":                    "Syntax error",
+	"((n = :five))":                "redundant parentheses",
+	"s = :hello AND ((n = :five))": "redundant parentheses",
+	"attribute_exists(:five)":      "requires a document path",
+	"attribute_exists(n, s)":       "Incorrect number of operands for operator or function; operator or function: attribute_exists, number of operands: 2",
+	"begins_with(s)":               "number of operands: 1",
+	"begins_with(s, :five)":        "Incorrect operand type for operator or function; operator or function: begins_with, operand type: N",
+	"attribute_type(s, :bad)":      "Invalid attribute type name found; type: WRONG",
+	"attribute_type(s, :five)":     "operand type: N",
+	"attribute_type(s, n)":         "operand type: PATH",
+	"n < :true":                    "Incorrect operand type for operator or function; operator or function: <, operand type: BOOL",
+	"n BETWEEN :six AND :four":     "requires upper bound to be greater than or equal to lower bound",
+	"n BETWEEN :four AND :hello":   "requires same data type",
+	"n BETWEEN :four OR :six":      "Syntax error",
+	"n IN ()":                      "Syntax error",
+	"size(:five) = :five":          "operator or function: size, operand type: N",
+	"size(size(s)) = :five":        "not allowed to be used this way",
+	"size(s)":                      "Syntax error",
+	"n = attribute_exists(s)":      "The function is not allowed to be used this way in an expression; function: attribute_exists",
+	"if_not_exists(n, :five)":      "not allowed to be used this way",
+	"Attribute_Exists(n)":          "Invalid function name; function: Attribute_Exists",
+	"n = n":                        "The first operand must be distinct from the remaining operands for this operator or function; operator: =, first operand: [n]",
+	"contains(s, s)":               "must be distinct",
+	"n IN (" + strings.Repeat(":five,", 100) + ":six)": "too many operands",
+	"n = :five" + strings.Repeat(" OR n = :five", 400): "Expression size has exceeded the maximum allowed size",
+	strings.Repeat("NOT ", 310) + "n = :five":          "too many operators",
+	"m" + strings.Repeat(".x", 40) + " = :five":        "too many nesting levels",
+}
+
 func TestRefusedConditions(t *testing.T) {
-	long := "n = :five" + strings.Repeat(" OR n = :five", 400)
-	for text, words := range map[string]string{
-		"":                             "The expression can not be empty",
-		"  ":                           "The expression can not be empty",
-		"status = :five":               "Attribute name is a reserved keyword; reserved keyword: status",
-		"m.name = :five":               "reserved keyword: name",
-		"size = :five":                 "reserved keyword: size",
-		"attribute_exists(TTL)":        "reserved keyword: TTL",
-		"#gone = :five":                "An expression attribute name used in the document path is not defined; attribute name: #gone",
-		"n = :gone":                    "An expression attribute value used in expression is not defined; attribute value: :gone",
-		"n = ":                         "Syntax error; token: \"<EOF>\"",
-		"n == :five":                   "Syntax error; token: \"=\"",
-		"n = :five AND":                "Syntax error",
-		"n = :five s = :hello":         "Syntax error; token: \"s\"",
-		"n":                            "Syntax error",
-		"(n = :five":                   "Syntax error",
-		"n = :five)":                   "Syntax error",
-		"n = 5":                        "Syntax error; token: \"5\"",
-		"n = \"x\"":                    "Syntax error; token: \"\\\"\"",
-		"_n = :five":                   "Syntax error",
-		"n. = :five":                   "Syntax error",
-		"l[x] = :five":                 "Syntax error",
-		"l[-1] = :five":                "Syntax error",
-		"# = :five":                    "Syntax error",
-		"((n = :five))":                "redundant parentheses",
-		"s = :hello AND ((n = :five))": "redundant parentheses",
-		"attribute_exists(:five)":      "requires a document path",
-		"attribute_exists(n, s)":       "Incorrect number of operands for operator or function; operator or function: attribute_exists, number of operands: 2",
-		"begins_with(s)":               "number of operands: 1",
-		"begins_with(s, :five)":        "Incorrect operand type for operator or function; operator or function: begins_with, operand type: N",
-		"attribute_type(s, :bad)":      "Invalid attribute type name found; type: WRONG",
-		"attribute_type(s, :five)":     "operand type: N",
-		"attribute_type(s, n)":         "operand type: PATH",
-		"n < :true":                    "Incorrect operand type for operator or function; operator or function: <, operand type: BOOL",
-		"n BETWEEN :six AND :four":     "requires upper bound to be greater than or equal to lower bound",
-		"n BETWEEN :four AND :hello":   "requires same data type",
-		"n BETWEEN :four OR :six":      "Syntax error",
-		"n IN ()":                      "Syntax error",
-		"size(:five) = :five":          "operator or function: size, operand type: N",
-		"size(size(s)) = :five":        "not allowed to be used this way",
-		"size(s)":                      "Syntax error",
-		"n = attribute_exists(s)":      "The function is not allowed to be used this way in an expression; function: attribute_exists",
-		"if_not_exists(n, :five)":      "not allowed to be used this way",
-		"Attribute_Exists(n)":          "Invalid function name; function: Attribute_Exists",
-		"n = n":                        "The first operand must be distinct from the remaining operands for this operator or function; operator: =, first operand: [n]",
-		"contains(s, s)":               "must be distinct",
-		"n IN (" + strings.Repeat(":five,", 100) + ":six)": "too many operands",
-		long: "Expression size has exceeded the maximum allowed size",
-		strings.Repeat("NOT ", 310) + "n = :five":   "too many operators",
-		"m" + strings.Repeat(".x", 40) + " = :five": "too many nesting elements",
-	} {
+	for text, words := range refusedConditions {
 		_, err := parseCondition(text)
 		if err == nil {
 			t.Errorf("%.60s was taken", text)

@@ -34,6 +34,21 @@
 // those come from the hooks (Hooks), as does every other fault. Items past
 // their TTL stay, as they may on AWS for days.
 //
+// Every expression of this package's tests, its refusals, key conditions,
+// transactions and the capacity of single writes were compared with AWS's
+// DynamoDB Local 2.6.1: they agree in result and error code but for these, where the
+// stricter or the documented side is taken:
+//
+//   - an operand in parentheses, "(a) = :b", and a bare attribute called size
+//     are refused here;
+//   - UPDATED_OLD and UPDATED_NEW give the nested parts that were named, as
+//     the service does, not the whole top-level attribute;
+//   - an update that only removes does not make an item that is not there;
+//   - an operand of the wrong type in a transaction cancels it with the reason
+//     ValidationError, as the API reference says;
+//   - a transaction costs twice a single write; DynamoDB Local says four times,
+//     and multiplies index entries too.
+//
 // What is not here: local secondary indexes, PartiQL, streams, legacy
 // parameters (Expected, AttributeUpdates, ...), S3 versions and ACLs, FIFO
 // queues. A request that uses one of them is refused, never half served.

@@ -2,6 +2,7 @@ package memcloud
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -115,8 +116,8 @@ func (d *Dynamo) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableIn
 }
 
 func newTable(in *dynamodb.CreateTableInput) (*table, error) {
-	if aws.ToString(in.TableName) == "" {
-		return nil, invalid("Value null at 'tableName' failed to satisfy constraint: Member must not be null")
+	if err := checkName(aws.ToString(in.TableName)); err != nil {
+		return nil, err
 	}
 	if len(in.LocalSecondaryIndexes) > 0 {
 		return nil, invalid("local secondary indexes are not served by this stand-in; use a global one")
@@ -150,6 +151,17 @@ func newTable(in *dynamodb.CreateTableInput) (*table, error) {
 	return t, nil
 }
 
+// checkName checks the name of a table or an index.
+func checkName(name string) error {
+	bad := strings.ContainsFunc(name, func(r rune) bool {
+		return r > 0x7f || !wordByte(byte(r)) && r != '-' && r != '.'
+	})
+	if bad || len(name) < 3 || len(name) > 255 {
+		return invalid("Invalid table/index name %q. Table/index names must be between 3 and 255 characters long, and may contain only the characters a-z, A-Z, 0-9, '_', '-', and '.'", name)
+	}
+	return nil
+}
+
 func schemaOf(elements []types.KeySchemaElement, kinds map[string]types.ScalarAttributeType) (keySchema, error) {
 	var k keySchema
 	for i, e := range elements {
@@ -175,8 +187,11 @@ func schemaOf(elements []types.KeySchemaElement, kinds map[string]types.ScalarAt
 
 func newIndex(t *table, g types.GlobalSecondaryIndex, kinds map[string]types.ScalarAttributeType) (*index, error) {
 	name := aws.ToString(g.IndexName)
-	if name == "" || t.index(name) != nil {
-		return nil, invalid("One or more parameter values were invalid: index name %q is missing or given twice", name)
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	if t.index(name) != nil {
+		return nil, invalid("One or more parameter values were invalid: Duplicate index name: %s", name)
 	}
 	key, err := schemaOf(g.KeySchema, kinds)
 	if err != nil {

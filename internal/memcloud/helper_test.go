@@ -60,7 +60,7 @@ func newTestDynamo(t testing.TB, c *clock) *Dynamo {
 		return types.AttributeDefinition{AttributeName: aws.String(n), AttributeType: k}
 	}
 	_, err := d.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:            aws.String("T"),
+		TableName:            aws.String("main"),
 		AttributeDefinitions: []types.AttributeDefinition{attr("pk", "S"), attr("sk", "S"), attr("gpk", "S"), attr("gsk", "N")},
 		KeySchema:            []types.KeySchemaElement{hash("pk"), rng("sk")},
 		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{
@@ -71,7 +71,7 @@ func newTestDynamo(t testing.TB, c *clock) *Dynamo {
 	})
 	must(t, err)
 	_, err = d.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:            aws.String("U"),
+		TableName:            aws.String("plain"),
 		AttributeDefinitions: []types.AttributeDefinition{attr("pk", "S")},
 		KeySchema:            []types.KeySchemaElement{hash("pk")},
 	})
@@ -106,7 +106,7 @@ func putT(t testing.TB, d *Dynamo, table string, item attributes) {
 
 func getU(t testing.TB, d *Dynamo, pk string) attributes {
 	t.Helper()
-	out, err := d.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("U"), Key: attributes{"pk": str(pk)}, ConsistentRead: aws.Bool(true)})
+	out, err := d.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("plain"), Key: attributes{"pk": str(pk)}, ConsistentRead: aws.Bool(true)})
 	must(t, err)
 	return out.Item
 }

@@ -70,7 +70,7 @@ func (k *keyCondition) take(c condition, key keySchema, seen map[string]bool) er
 		if typeOf(v) != string(key.kindOf(name)) {
 			return invalid("One or more parameter values were invalid: Condition parameter type does not match schema type: key %s is %s, the value is %s", name, key.kindOf(name), typeOf(v))
 		}
-		if emptyScalar(v) && operator != "begins_with" {
+		if emptyScalar(v) {
 			return invalid("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", longKind(v), name)
 		}
 	}

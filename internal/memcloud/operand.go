@@ -124,8 +124,11 @@ func (p *parser) literal(o operand, operator string, allowed ...string) {
 	p.fail("Incorrect operand type for operator or function; operator or function: %s, operand type: %s", operator, kind)
 }
 
-// distinct refuses an operator that compares something with itself.
+// distinct refuses an operator that compares an attribute with itself.
 func (p *parser) distinct(operator string, first operand, rest ...operand) {
+	if _, ok := first.(pathOperand); !ok {
+		return
+	}
 	for _, o := range rest {
 		if p.err == nil && first.String() == o.String() {
 			p.fail("The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s", operator, first)

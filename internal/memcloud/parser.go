@@ -19,7 +19,7 @@ type parser struct {
 
 func newParser(kind, text string, s *scope) (*parser, error) {
 	s.any = true
-	if strings.TrimSpace(text) == "" {
+	if text == "" {
 		return nil, invalid("Invalid %s: The expression can not be empty;", kind)
 	}
 	if len(text) > maxExpression {
@@ -103,8 +103,17 @@ func (p *parser) fail(format string, args ...any) {
 func (p *parser) syntax() { p.syntaxAt(p.peek()) }
 
 func (p *parser) syntaxAt(t token) {
-	from, to := max(0, t.at-10), min(len(p.text), t.at+len(t.text)+10)
-	p.fail("Syntax error; token: %q, near: %q", t.text, p.text[from:max(from, to)])
+	from, to := t.at, min(len(p.text), t.at+len(t.text))
+	for i, o := range p.tokens { // near is the token with its neighbours
+		if o.at < t.at {
+			from = o.at
+		}
+		if o.at > t.at && i > 0 && p.tokens[i-1].at <= t.at && o.kind != tokenEnd {
+			to = o.at + len(o.text)
+			break
+		}
+	}
+	p.fail("Syntax error; token: \"%s\", near: \"%s\"", t.text, p.text[from:to])
 }
 
 // finish wants the end of the expression.
@@ -125,14 +134,14 @@ func (p *parser) path() path {
 		case p.mark("["):
 			t := p.take()
 			n, err := strconv.Atoi(t.text)
-			if t.kind != tokenNumber || err != nil {
+			if t.kind != tokenNumber || err != nil || len(t.text) > 1 && t.text[0] == '0' {
 				p.syntaxAt(t)
 			}
 			out = append(out, step{index: n})
 			p.expect("]")
 		default:
 			if len(out) > maxDepth {
-				p.fail("The document path has too many nesting elements; nesting levels: %d", len(out))
+				p.fail("The document path has too many nesting levels; nesting levels: %d", len(out))
 			}
 			return out
 		}

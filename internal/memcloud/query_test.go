@@ -29,9 +29,9 @@ func keysOf(items []map[string]value) []string {
 func seeded(t testing.TB) *Dynamo {
 	d := newTestDynamo(t, newClock())
 	for i, sk := range []string{"RUN#1", "DEF#1", "RUN#3", "RUN#2", "STATE", "RUN#"} {
-		putT(t, d, "T", attributes{"pk": str("A"), "sk": str(sk), "i": num(fmt.Sprint(i)), "m": mp(attributes{"x": num("1"), "y": num("2")})})
+		putT(t, d, "main", attributes{"pk": str("A"), "sk": str(sk), "i": num(fmt.Sprint(i)), "m": mp(attributes{"x": num("1"), "y": num("2")})})
 	}
-	putT(t, d, "T", attributes{"pk": str("B"), "sk": str("RUN#1"), "i": num("9")})
+	putT(t, d, "main", attributes{"pk": str("B"), "sk": str("RUN#1"), "i": num("9")})
 	return d
 }
 
@@ -65,7 +65,7 @@ func TestQueryRanges(t *testing.T) {
 			}
 			// Whole, and page by page with each size.
 			for limit := range 8 {
-				in := &dynamodb.QueryInput{TableName: aws.String("T"), KeyConditionExpression: aws.String(c.text), ExpressionAttributeValues: values, ScanIndexForward: aws.Bool(forward)}
+				in := &dynamodb.QueryInput{TableName: aws.String("main"), KeyConditionExpression: aws.String(c.text), ExpressionAttributeValues: values, ScanIndexForward: aws.Bool(forward)}
 				if limit > 0 {
 					in.Limit = aws.Int32(int32(limit))
 				}
@@ -94,7 +94,7 @@ func TestQueryRanges(t *testing.T) {
 
 func TestQueryFilterProjectionCount(t *testing.T) {
 	d := seeded(t)
-	in := &dynamodb.QueryInput{TableName: aws.String("T"), KeyConditionExpression: aws.String("pk = :a"), FilterExpression: aws.String("i > :one"), ProjectionExpression: aws.String("sk, m.x, #i"), ExpressionAttributeNames: map[string]string{"#i": "i"}, ExpressionAttributeValues: attributes{":a": str("A"), ":one": num("1")}, Limit: aws.Int32(3)}
+	in := &dynamodb.QueryInput{TableName: aws.String("main"), KeyConditionExpression: aws.String("pk = :a"), FilterExpression: aws.String("i > :one"), ProjectionExpression: aws.String("sk, m.x, #i"), ExpressionAttributeNames: map[string]string{"#i": "i"}, ExpressionAttributeValues: attributes{":a": str("A"), ":one": num("1")}, Limit: aws.Int32(3)}
 	out, err := d.Query(ctx, in)
 	must(t, err)
 	if out.ScannedCount != 3 || out.Count != 1 || len(out.LastEvaluatedKey) != 2 {
@@ -112,9 +112,9 @@ func TestQueryFilterProjectionCount(t *testing.T) {
 func TestPageOfOneMegabyte(t *testing.T) {
 	d := newTestDynamo(t, newClock())
 	for i := range 5 {
-		putT(t, d, "T", attributes{"pk": str("A"), "sk": str(fmt.Sprint(i)), "x": str(strings.Repeat("x", 300*1024))})
+		putT(t, d, "main", attributes{"pk": str("A"), "sk": str(fmt.Sprint(i)), "x": str(strings.Repeat("x", 300*1024))})
 	}
-	in := &dynamodb.QueryInput{TableName: aws.String("T"), KeyConditionExpression: aws.String("pk = :a"), ExpressionAttributeValues: attributes{":a": str("A")}, ProjectionExpression: aws.String("sk")}
+	in := &dynamodb.QueryInput{TableName: aws.String("main"), KeyConditionExpression: aws.String("pk = :a"), ExpressionAttributeValues: attributes{":a": str("A")}, ProjectionExpression: aws.String("sk")}
 	out, err := d.Query(ctx, in)
 	must(t, err)
 	if len(out.Items) != 3 || out.LastEvaluatedKey == nil {
@@ -131,7 +131,7 @@ func TestPageOfOneMegabyte(t *testing.T) {
 func TestRefusedQueries(t *testing.T) {
 	d := seeded(t)
 	base := func() *dynamodb.QueryInput {
-		return &dynamodb.QueryInput{TableName: aws.String("T"), KeyConditionExpression: aws.String("pk = :a"), ExpressionAttributeValues: attributes{":a": str("A")}}
+		return &dynamodb.QueryInput{TableName: aws.String("main"), KeyConditionExpression: aws.String("pk = :a"), ExpressionAttributeValues: attributes{":a": str("A")}}
 	}
 	key := func(text string, more attributes) func(*dynamodb.QueryInput) {
 		return func(in *dynamodb.QueryInput) {
@@ -196,11 +196,11 @@ func TestScan(t *testing.T) {
 	want := map[string]bool{}
 	for i := range 40 {
 		pk, sk := fmt.Sprint("p", i%9), fmt.Sprint("s", i)
-		putT(t, d, "T", attributes{"pk": str(pk), "sk": str(sk), "i": num(fmt.Sprint(i)), "gsk": num(fmt.Sprint(i % 3))})
+		putT(t, d, "main", attributes{"pk": str(pk), "sk": str(sk), "i": num(fmt.Sprint(i)), "gsk": num(fmt.Sprint(i % 3))})
 		want[pk+"/"+sk] = true
 	}
 	scan := func(in *dynamodb.ScanInput) []string {
-		in.TableName = aws.String("T")
+		in.TableName = aws.String("main")
 		var got []string
 		for {
 			out, err := d.Scan(ctx, in)
@@ -236,13 +236,13 @@ func TestScan(t *testing.T) {
 		parts = append(parts, scan(&dynamodb.ScanInput{Segment: aws.Int32(int32(i)), TotalSegments: aws.Int32(3), Limit: aws.Int32(2)})...)
 	}
 	complete(parts)
-	out, err := d.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("T"), FilterExpression: aws.String("i < :ten AND begins_with(pk, :p)"), ExpressionAttributeValues: attributes{":ten": num("10"), ":p": str("p")}, Select: types.SelectCount})
+	out, err := d.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("main"), FilterExpression: aws.String("i < :ten AND begins_with(pk, :p)"), ExpressionAttributeValues: attributes{":ten": num("10"), ":p": str("p")}, Select: types.SelectCount})
 	must(t, err)
 	if out.Count != 10 || out.ScannedCount != 40 {
 		t.Errorf("%d of %d", out.Count, out.ScannedCount)
 	}
 	for _, in := range []*dynamodb.ScanInput{{Segment: aws.Int32(1)}, {Segment: aws.Int32(3), TotalSegments: aws.Int32(3)}, {IndexName: aws.String("due"), ConsistentRead: aws.Bool(true)}, {Limit: aws.Int32(-1)}, {ExpressionAttributeNames: map[string]string{"#a": "a"}}} {
-		in.TableName = aws.String("T")
+		in.TableName = aws.String("main")
 		_, err := d.Scan(ctx, in)
 		wantCode(t, err, "ValidationException", "")
 	}
@@ -251,28 +251,28 @@ func TestScan(t *testing.T) {
 func TestIndexIsSparseAndProjects(t *testing.T) {
 	d := newTestDynamo(t, newClock())
 	query := func(index, condition string, v value) []map[string]value {
-		out, err := d.Query(ctx, &dynamodb.QueryInput{TableName: aws.String("T"), IndexName: aws.String(index), KeyConditionExpression: aws.String(condition), ExpressionAttributeValues: attributes{":v": v}})
+		out, err := d.Query(ctx, &dynamodb.QueryInput{TableName: aws.String("main"), IndexName: aws.String(index), KeyConditionExpression: aws.String(condition), ExpressionAttributeValues: attributes{":v": v}})
 		must(t, err)
 		return out.Items
 	}
 	item := attributes{"pk": str("A"), "sk": str("1"), "gpk": str("due#0"), "note": str("x"), "other": str("y")}
-	putT(t, d, "T", item)
+	putT(t, d, "main", item)
 	if len(query("due", "gpk = :v", str("due#0"))) != 0 {
 		t.Error("an item without gsk stands in the index due")
 	}
 	wantItem(t, query("wide", "gpk = :v", str("due#0"))[0], item)
 	item["gsk"] = num("5.0")
-	putT(t, d, "T", item)
+	putT(t, d, "main", item)
 	wantItem(t, query("due", "gpk = :v", str("due#0"))[0], attributes{"pk": str("A"), "sk": str("1"), "gpk": str("due#0"), "gsk": num("5")})
 	wantItem(t, query("some", "gsk = :v", num("5"))[0], attributes{"pk": str("A"), "sk": str("1"), "gsk": num("5"), "note": str("x")})
 	// Numbers order as numbers, and equal index keys are told apart.
 	for i, n := range []string{"10", "9", "-1", "9"} {
-		putT(t, d, "T", attributes{"pk": str("B"), "sk": str(fmt.Sprint(i)), "gpk": str("due#0"), "gsk": num(n)})
+		putT(t, d, "main", attributes{"pk": str("B"), "sk": str(fmt.Sprint(i)), "gpk": str("due#0"), "gsk": num(n)})
 	}
 	if got := fmt.Sprint(keysOf(query("due", "gpk = :v", str("due#0")))); got != "[B/2 A/1 B/1 B/3 B/0]" {
 		t.Error(got)
 	}
-	_, err := d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("T"), Key: attributes{"pk": str("A"), "sk": str("1")}, UpdateExpression: aws.String("REMOVE gpk")})
+	_, err := d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("main"), Key: attributes{"pk": str("A"), "sk": str("1")}, UpdateExpression: aws.String("REMOVE gpk")})
 	must(t, err)
 	if got := fmt.Sprint(keysOf(query("due", "gpk = :v", str("due#0")))); got != "[B/2 B/1 B/3 B/0]" {
 		t.Error(got)
@@ -287,7 +287,7 @@ func TestStaleIndex(t *testing.T) {
 		history := []string{""}
 		snapshot := func() string {
 			var due []string
-			for _, item := range d.Items("T") {
+			for _, item := range d.Items("main") {
 				if g, ok := item["gpk"].(*types.AttributeValueMemberS); ok && g.Value == "g" {
 					due = append(due, string(encodeItem(nil, item)))
 				}
@@ -302,20 +302,20 @@ func TestStaleIndex(t *testing.T) {
 				d.StaleIndex(rapid.IntRange(0, 20).Draw(r, "lag"))
 				continue
 			case 1:
-				had := len(d.Items("T"))
-				_, err := d.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("T"), Key: key})
+				had := len(d.Items("main"))
+				_, err := d.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("main"), Key: key})
 				must(t, err)
-				if len(d.Items("T")) == had {
+				if len(d.Items("main")) == had {
 					continue // nothing was written
 				}
 			default:
 				key["gpk"] = str(rapid.SampledFrom([]string{"g", "other"}).Draw(r, "gpk"))
 				key["n"] = num(fmt.Sprint(rapid.IntRange(0, 3).Draw(r, "n")))
-				putT(t, d, "T", key)
+				putT(t, d, "main", key)
 			}
 			history = append(history, snapshot())
 			lag := d.lag
-			out, err := d.Query(ctx, &dynamodb.QueryInput{TableName: aws.String("T"), IndexName: aws.String("wide"), KeyConditionExpression: aws.String("gpk = :g"), ExpressionAttributeValues: attributes{":g": str("g")}})
+			out, err := d.Query(ctx, &dynamodb.QueryInput{TableName: aws.String("main"), IndexName: aws.String("wide"), KeyConditionExpression: aws.String("gpk = :g"), ExpressionAttributeValues: attributes{":g": str("g")}})
 			must(t, err)
 			var got []string
 			for _, item := range out.Items {
@@ -333,23 +333,23 @@ func TestStaleIndex(t *testing.T) {
 func TestStaleIndexIsBounded(t *testing.T) {
 	d := newTestDynamo(t, newClock())
 	for i := range 3 * MaxStale {
-		putT(t, d, "T", attributes{"pk": str(fmt.Sprint(i)), "sk": str("x"), "gpk": str("g")})
+		putT(t, d, "main", attributes{"pk": str(fmt.Sprint(i)), "sk": str("x"), "gpk": str("g")})
 	}
 	d.StaleIndex(1 << 30)
-	out, err := d.Query(ctx, &dynamodb.QueryInput{TableName: aws.String("T"), IndexName: aws.String("wide"), KeyConditionExpression: aws.String("gpk = :g"), ExpressionAttributeValues: attributes{":g": str("g")}})
+	out, err := d.Query(ctx, &dynamodb.QueryInput{TableName: aws.String("main"), IndexName: aws.String("wide"), KeyConditionExpression: aws.String("gpk = :g"), ExpressionAttributeValues: attributes{":g": str("g")}})
 	must(t, err)
-	if out.Count != 2*MaxStale || len(d.tables["T"].log) > 2*MaxStale {
-		t.Errorf("%d entries, log of %d", out.Count, len(d.tables["T"].log))
+	if out.Count != 2*MaxStale || len(d.tables["main"].log) > 2*MaxStale {
+		t.Errorf("%d entries, log of %d", out.Count, len(d.tables["main"].log))
 	}
 	d.StaleIndex(0)
-	if d.tables["T"].index("wide").rows.len() != 3*MaxStale {
+	if d.tables["main"].index("wide").rows.len() != 3*MaxStale {
 		t.Error("the index did not catch up")
 	}
 }
 
 func TestCreateAndDescribe(t *testing.T) {
 	d := newTestDynamo(t, newClock())
-	out, err := d.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("T")})
+	out, err := d.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("main")})
 	must(t, err)
 	if out.Table.TableStatus != types.TableStatusActive || len(out.Table.GlobalSecondaryIndexes) != 3 || len(out.Table.KeySchema) != 2 {
 		t.Errorf("%+v", out.Table)
@@ -362,20 +362,20 @@ func TestCreateAndDescribe(t *testing.T) {
 	}
 	keys := []types.KeySchemaElement{{AttributeName: aws.String("a"), KeyType: "HASH"}}
 	index := func(p *types.Projection) []types.GlobalSecondaryIndex {
-		return []types.GlobalSecondaryIndex{{IndexName: aws.String("x"), KeySchema: keys, Projection: p}}
+		return []types.GlobalSecondaryIndex{{IndexName: aws.String("idx"), KeySchema: keys, Projection: p}}
 	}
 	for name, c := range map[string]struct {
 		in   dynamodb.CreateTableInput
 		code string
 	}{
-		"again":           {dynamodb.CreateTableInput{TableName: aws.String("T"), AttributeDefinitions: attr("a"), KeySchema: keys}, "ResourceInUseException"},
+		"again":           {dynamodb.CreateTableInput{TableName: aws.String("main"), AttributeDefinitions: attr("a"), KeySchema: keys}, "ResourceInUseException"},
 		"no name":         {dynamodb.CreateTableInput{}, "ValidationException"},
-		"undefined":       {dynamodb.CreateTableInput{TableName: aws.String("X"), KeySchema: keys}, "ValidationException"},
-		"defined for fun": {dynamodb.CreateTableInput{TableName: aws.String("X"), AttributeDefinitions: attr("a", "b"), KeySchema: keys}, "ValidationException"},
-		"no hash":         {dynamodb.CreateTableInput{TableName: aws.String("X"), AttributeDefinitions: attr("a")}, "ValidationException"},
-		"no projection":   {dynamodb.CreateTableInput{TableName: aws.String("X"), AttributeDefinitions: attr("a"), KeySchema: keys, GlobalSecondaryIndexes: index(nil)}, "ValidationException"},
-		"odd projection":  {dynamodb.CreateTableInput{TableName: aws.String("X"), AttributeDefinitions: attr("a"), KeySchema: keys, GlobalSecondaryIndexes: index(&types.Projection{})}, "ValidationException"},
-		"local index":     {dynamodb.CreateTableInput{TableName: aws.String("X"), LocalSecondaryIndexes: []types.LocalSecondaryIndex{{}}}, "ValidationException"},
+		"undefined":       {dynamodb.CreateTableInput{TableName: aws.String("new"), KeySchema: keys}, "ValidationException"},
+		"defined for fun": {dynamodb.CreateTableInput{TableName: aws.String("new"), AttributeDefinitions: attr("a", "b"), KeySchema: keys}, "ValidationException"},
+		"no hash":         {dynamodb.CreateTableInput{TableName: aws.String("new"), AttributeDefinitions: attr("a")}, "ValidationException"},
+		"no projection":   {dynamodb.CreateTableInput{TableName: aws.String("new"), AttributeDefinitions: attr("a"), KeySchema: keys, GlobalSecondaryIndexes: index(nil)}, "ValidationException"},
+		"odd projection":  {dynamodb.CreateTableInput{TableName: aws.String("new"), AttributeDefinitions: attr("a"), KeySchema: keys, GlobalSecondaryIndexes: index(&types.Projection{})}, "ValidationException"},
+		"local index":     {dynamodb.CreateTableInput{TableName: aws.String("new"), LocalSecondaryIndexes: []types.LocalSecondaryIndex{{}}}, "ValidationException"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := d.CreateTable(ctx, &c.in)

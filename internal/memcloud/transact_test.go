@@ -13,19 +13,19 @@ import (
 )
 
 func putAction(pk string) types.TransactWriteItem {
-	return types.TransactWriteItem{Put: &types.Put{TableName: aws.String("U"), Item: attributes{"pk": str(pk)}, ConditionExpression: aws.String("attribute_not_exists(pk)"), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld}}
+	return types.TransactWriteItem{Put: &types.Put{TableName: aws.String("plain"), Item: attributes{"pk": str(pk)}, ConditionExpression: aws.String("attribute_not_exists(pk)"), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld}}
 }
 
 func addAction(pk string) types.TransactWriteItem {
-	return types.TransactWriteItem{Update: &types.Update{TableName: aws.String("U"), Key: attributes{"pk": str(pk)}, UpdateExpression: aws.String("ADD n :one"), ExpressionAttributeValues: attributes{":one": num("1")}}}
+	return types.TransactWriteItem{Update: &types.Update{TableName: aws.String("plain"), Key: attributes{"pk": str(pk)}, UpdateExpression: aws.String("ADD n :one"), ExpressionAttributeValues: attributes{":one": num("1")}}}
 }
 
 func checkAction(pk string) types.TransactWriteItem {
-	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: aws.String("U"), Key: attributes{"pk": str(pk)}, ConditionExpression: aws.String("attribute_exists(pk)")}}
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: aws.String("plain"), Key: attributes{"pk": str(pk)}, ConditionExpression: aws.String("attribute_exists(pk)")}}
 }
 
 func deleteAction(pk string) types.TransactWriteItem {
-	return types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("U"), Key: attributes{"pk": str(pk)}}}
+	return types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("plain"), Key: attributes{"pk": str(pk)}}}
 }
 
 func transact(d *Dynamo, token string, items ...types.TransactWriteItem) error {
@@ -39,15 +39,15 @@ func transact(d *Dynamo, token string, items ...types.TransactWriteItem) error {
 
 func TestTransactionIsAllOrNothing(t *testing.T) {
 	d := newTestDynamo(t, newClock())
-	putT(t, d, "U", attributes{"pk": str("old"), "n": num("7")})
-	putT(t, d, "U", attributes{"pk": str("doomed")})
+	putT(t, d, "plain", attributes{"pk": str("old"), "n": num("7")})
+	putT(t, d, "plain", attributes{"pk": str("doomed")})
 	if err := transact(d, "", putAction("new"), addAction("old"), checkAction("gone"), deleteAction("doomed")); err == nil {
 		t.Fatal("a check of an item that is not there held")
 	}
 	if getU(t, d, "new") != nil || getU(t, d, "doomed") == nil {
 		t.Error("a part was done")
 	}
-	putT(t, d, "U", attributes{"pk": str("gone")})
+	putT(t, d, "plain", attributes{"pk": str("gone")})
 	must(t, transact(d, "", putAction("new"), addAction("old"), checkAction("gone"), deleteAction("doomed")))
 	if getU(t, d, "new") == nil || getU(t, d, "doomed") != nil {
 		t.Error("a part was not done")
@@ -59,9 +59,9 @@ func TestTransactionIsAllOrNothing(t *testing.T) {
 func TestCancellationReasons(t *testing.T) {
 	d := newTestDynamo(t, newClock())
 	taken := attributes{"pk": str("taken"), "n": num("7")}
-	putT(t, d, "U", taken)
-	putT(t, d, "U", attributes{"pk": str("text"), "n": str("seven")})
-	before := fmt.Sprintf("%s", encodeItems(d.Items("U")))
+	putT(t, d, "plain", taken)
+	putT(t, d, "plain", attributes{"pk": str("text"), "n": str("seven")})
+	before := fmt.Sprintf("%s", encodeItems(d.Items("plain")))
 	err := transact(d, "", putAction("new"), putAction("taken"), checkAction("gone"), addAction("text"), deleteAction("other"))
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {
@@ -80,7 +80,7 @@ func TestCancellationReasons(t *testing.T) {
 		}
 		wantItem(t, r.Item, want.item)
 	}
-	if after := fmt.Sprintf("%s", encodeItems(d.Items("U"))); after != before {
+	if after := fmt.Sprintf("%s", encodeItems(d.Items("plain"))); after != before {
 		t.Errorf("a cancelled transaction wrote: %s", after)
 	}
 }
@@ -128,14 +128,14 @@ func TestRefusedTransactions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantCode(t, transact(d, "", c.items...), "ValidationException", c.words)
-			if len(d.Items("U")) != 0 {
+			if len(d.Items("plain")) != 0 {
 				t.Error("something was written")
 			}
 		})
 	}
 	must(t, transact(d, "", many[:100]...))
-	if len(d.Items("U")) != 100 {
-		t.Errorf("%d items", len(d.Items("U")))
+	if len(d.Items("plain")) != 100 {
+		t.Errorf("%d items", len(d.Items("plain")))
 	}
 }
 
@@ -158,15 +158,15 @@ func TestClientRequestToken(t *testing.T) {
 	if err := transact(d, "fresh", checkAction("late")); err == nil {
 		t.Fatal("the check held")
 	}
-	putT(t, d, "U", attributes{"pk": str("late")})
+	putT(t, d, "plain", attributes{"pk": str("late")})
 	must(t, transact(d, "fresh", checkAction("late")))
 }
 
 func TestTransactGet(t *testing.T) {
 	d := newTestDynamo(t, newClock())
-	putT(t, d, "U", attributes{"pk": str("a"), "x": num("1"), "y": num("2")})
+	putT(t, d, "plain", attributes{"pk": str("a"), "x": num("1"), "y": num("2")})
 	get := func(pk string) types.TransactGetItem {
-		return types.TransactGetItem{Get: &types.Get{TableName: aws.String("U"), Key: attributes{"pk": str(pk)}, ProjectionExpression: aws.String("x")}}
+		return types.TransactGetItem{Get: &types.Get{TableName: aws.String("plain"), Key: attributes{"pk": str(pk)}, ProjectionExpression: aws.String("x")}}
 	}
 	out, err := d.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{get("gone"), get("a")}, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal})
 	must(t, err)

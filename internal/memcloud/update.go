@@ -2,6 +2,7 @@ package memcloud
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -31,6 +32,9 @@ func (u *update) paths() []path {
 	}
 	return append(out, u.removes...)
 }
+
+// writes reports whether the update puts anything into an item.
+func (u *update) writes() bool { return len(u.sets)+len(u.adds) > 0 }
 
 // arithmetic is a + b or a - b.
 type arithmetic struct {
@@ -182,10 +186,15 @@ func (p *parser) pair(operator string, allowed ...string) assignment {
 	p.count()
 	a := assignment{path: p.path()}
 	v := p.value()
-	p.literal(v, operator, allowed...)
 	a.value = v
+	if p.err == nil && !slices.Contains(allowed, typeOf(v.value)) {
+		p.fail("Incorrect operand type for operator or function; operator: %s, operand type: %s, typeSet: ALLOWED_FOR_%s_OPERAND", operator, longType[typeOf(v.value)], operator)
+	}
 	return a
 }
+
+// longType is how the errors of ADD and DELETE name a type.
+var longType = map[string]string{"S": "STRING", "N": "NUMBER", "B": "BINARY", "BOOL": "BOOLEAN", "NULL": "NULL", "L": "LIST", "M": "MAP", "SS": "STRING_SET", "NS": "NUMBER_SET", "BS": "BINARY_SET"}
 
 // sum reads an operand, or two with + or - between them.
 func (p *parser) sum() operand {
@@ -205,7 +214,11 @@ func (p *parser) sum() operand {
 
 func (p *parser) term() operand {
 	if p.mark("(") {
+		twice := p.peek().kind == tokenMark && p.peek().text == "("
 		inner := p.sum()
+		if twice && p.tokens[max(0, p.next-1)].text == ")" {
+			p.fail("The expression has redundant parentheses;")
+		}
 		p.expect(")")
 		return inner
 	}

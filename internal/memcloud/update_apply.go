@@ -64,6 +64,11 @@ func (u *update) results(old attributes) (changes []change, removes []path, err 
 	for _, a := range u.deletes {
 		have := a.path.find(old)
 		if have == nil {
+			if len(a.path) > 1 {
+				if _, err := parent(old, a.path); err != nil {
+					return nil, nil, err
+				}
+			}
 			continue
 		}
 		left, err := subtracted(have, a.value.(valueOperand).value)

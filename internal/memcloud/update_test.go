@@ -21,41 +21,46 @@ var updateValues = attributes{
 	":one": num("1"), ":half": num("0.5"), ":s": str("new"), ":l": lst(str("z")), ":empty": lst(), ":strs": ss("b", "c"), ":all": ss("a", "b"), ":nums": ns("2.5", "3"), ":m": mp(attributes{"k": num("1")}), ":huge": num("9e125"),
 }
 
+var updateCasesOld = attributes{
+	"n": num("5"), "o": num("1"), "s": str("x"), "l": lst(num("0"), num("1"), num("2"), num("3")), "m": mp(attributes{"a": num("1"), "inn": mp(attributes{"k": str("v")})}), "strs": ss("a", "b"), "nums": ns("1", "2.50"), "lm": lst(mp(attributes{"a": num("1"), "b": num("2")})),
+}
+
+// A nil value removes.
+var updateCases = map[string]attributes{
+	"SET n = :one":                                       {"n": num("1")},
+	"set n = n + :one, fresh = n":                        {"n": num("6"), "fresh": num("5")},
+	"SET n = o, o = n":                                   {"n": num("1"), "o": num("5")},
+	"SET n = n - :half":                                  {"n": num("4.5")},
+	"SET n = :one - n":                                   {"n": num("-4")},
+	"SET c = if_not_exists(c, :one)":                     {"c": num("1")},
+	"SET n = if_not_exists(n, :one) + :one":              {"n": num("6")},
+	"SET c = if_not_exists(c, :one) + :half":             {"c": num("1.5")},
+	"SET n = (n + :one)":                                 {"n": num("6")},
+	"SET l = list_append(l, :l)":                         {"l": lst(num("0"), num("1"), num("2"), num("3"), str("z"))},
+	"SET l = list_append(:l, l)":                         {"l": lst(str("z"), num("0"), num("1"), num("2"), num("3"))},
+	"SET k = list_append(if_not_exists(k, :empty), :l)":  {"k": lst(str("z"))},
+	"SET m.a = :s, m.inn.k2 = :one":                      {"m": mp(attributes{"a": str("new"), "inn": mp(attributes{"k": str("v"), "k2": num("1")})})},
+	"SET m.#st = :s":                                     {"m": mp(attributes{"a": num("1"), "status": str("new"), "inn": mp(attributes{"k": str("v")})})},
+	"SET l[1] = :s":                                      {"l": lst(num("0"), str("new"), num("2"), num("3"))},
+	"SET l[9] = :s, l[7] = :one":                         {"l": lst(num("0"), num("1"), num("2"), num("3"), num("1"), str("new"))},
+	"SET lm[0].a = :s REMOVE lm[0].b":                    {"lm": lst(mp(attributes{"a": str("new")}))},
+	"REMOVE n, s":                                        {"n": nil, "s": nil},
+	"REMOVE gone, m.gone, l[9]":                          {},
+	"REMOVE l[0], l[2]":                                  {"l": lst(num("1"), num("3"))},
+	"REMOVE l[0] SET l[1] = :s":                          {"l": lst(str("new"), num("2"), num("3"))},
+	"REMOVE m.inn.k":                                     {"m": mp(attributes{"a": num("1"), "inn": mp(attributes{})})},
+	"ADD n :one, cnt :half":                              {"n": num("6"), "cnt": num("0.5")},
+	"ADD strs :strs, fresh :strs":                        {"strs": ss("a", "b", "c"), "fresh": ss("b", "c")},
+	"ADD nums :nums":                                     {"nums": ns("1", "2.5", "3")},
+	"ADD m.a :one":                                       {"m": mp(attributes{"a": num("2"), "inn": mp(attributes{"k": str("v")})})},
+	"DELETE strs :strs, gone :strs":                      {"strs": ss("a")},
+	"DELETE strs :all":                                   {"strs": nil},
+	"SET n = :one REMOVE s ADD o :one DELETE strs :strs": {"n": num("1"), "s": nil, "o": num("2"), "strs": ss("a")},
+}
+
 func TestUpdates(t *testing.T) {
-	old := attributes{
-		"n": num("5"), "o": num("1"), "s": str("x"), "l": lst(num("0"), num("1"), num("2"), num("3")), "m": mp(attributes{"a": num("1"), "inn": mp(attributes{"k": str("v")})}), "strs": ss("a", "b"), "nums": ns("1", "2.50"), "lm": lst(mp(attributes{"a": num("1"), "b": num("2")})),
-	}
-	for text, change := range map[string]attributes{ // nil removes
-		"SET n = :one":                                       {"n": num("1")},
-		"set n = n + :one, fresh = n":                        {"n": num("6"), "fresh": num("5")},
-		"SET n = o, o = n":                                   {"n": num("1"), "o": num("5")},
-		"SET n = n - :half":                                  {"n": num("4.5")},
-		"SET n = :one - n":                                   {"n": num("-4")},
-		"SET c = if_not_exists(c, :one)":                     {"c": num("1")},
-		"SET n = if_not_exists(n, :one) + :one":              {"n": num("6")},
-		"SET c = if_not_exists(c, :one) + :half":             {"c": num("1.5")},
-		"SET n = (n + :one)":                                 {"n": num("6")},
-		"SET l = list_append(l, :l)":                         {"l": lst(num("0"), num("1"), num("2"), num("3"), str("z"))},
-		"SET l = list_append(:l, l)":                         {"l": lst(str("z"), num("0"), num("1"), num("2"), num("3"))},
-		"SET k = list_append(if_not_exists(k, :empty), :l)":  {"k": lst(str("z"))},
-		"SET m.a = :s, m.inn.k2 = :one":                      {"m": mp(attributes{"a": str("new"), "inn": mp(attributes{"k": str("v"), "k2": num("1")})})},
-		"SET m.#st = :s":                                     {"m": mp(attributes{"a": num("1"), "status": str("new"), "inn": mp(attributes{"k": str("v")})})},
-		"SET l[1] = :s":                                      {"l": lst(num("0"), str("new"), num("2"), num("3"))},
-		"SET l[9] = :s, l[7] = :one":                         {"l": lst(num("0"), num("1"), num("2"), num("3"), num("1"), str("new"))},
-		"SET lm[0].a = :s REMOVE lm[0].b":                    {"lm": lst(mp(attributes{"a": str("new")}))},
-		"REMOVE n, s":                                        {"n": nil, "s": nil},
-		"REMOVE gone, m.gone, l[9]":                          {},
-		"REMOVE l[0], l[2]":                                  {"l": lst(num("1"), num("3"))},
-		"REMOVE l[0] SET l[1] = :s":                          {"l": lst(str("new"), num("2"), num("3"))},
-		"REMOVE m.inn.k":                                     {"m": mp(attributes{"a": num("1"), "inn": mp(attributes{})})},
-		"ADD n :one, cnt :half":                              {"n": num("6"), "cnt": num("0.5")},
-		"ADD strs :strs, fresh :strs":                        {"strs": ss("a", "b", "c"), "fresh": ss("b", "c")},
-		"ADD nums :nums":                                     {"nums": ns("1", "2.5", "3")},
-		"ADD m.a :one":                                       {"m": mp(attributes{"a": num("2"), "inn": mp(attributes{"k": str("v")})})},
-		"DELETE strs :strs, gone :strs":                      {"strs": ss("a")},
-		"DELETE strs :all":                                   {"strs": nil},
-		"SET n = :one REMOVE s ADD o :one DELETE strs :strs": {"n": num("1"), "s": nil, "o": num("2"), "strs": ss("a")},
-	} {
+	old := updateCasesOld
+	for text, change := range updateCases {
 		t.Run(text, func(t *testing.T) {
 			before := string(encodeItem(nil, old))
 			u, err := parseUpdate(text)
@@ -82,46 +87,53 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
+var refusedUpdatesOld = attributes{"n": num("5"), "s": str("x"), "l": lst(num("0")), "m": mp(attributes{}), "strs": ss("a"), "huge": num("9e125")}
+
+var refusedUpdates = map[string]string{
+	"SET n = ((n + :one))":         "redundant parentheses",
+	"DELETE gone.a :strs":          "The document path provided in the update expression is invalid for update",
+	"SET l[01] = :one":             "Syntax error; token: \"01\"",
+	"":                             "The expression can not be empty",
+	"SET":                          "Syntax error",
+	"SET n":                        "Syntax error",
+	"SET n = ":                     "Syntax error",
+	"n = :one":                     "Syntax error",
+	"SET n = :one,":                "Syntax error",
+	"SET n = n * :one":             "Syntax error",
+	"SET n = n + :one + :one":      "Syntax error",
+	"SET n = size(s)":              "not allowed to be used this way",
+	"SET n = frob(s)":              "Invalid function name; function: frob",
+	"SET name = :one":              "reserved keyword: name",
+	"SET n = :one SET s = :s":      "The \"SET\" section can only be used once",
+	"SET n = :one, n = :half":      "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [n], path two: [n]",
+	"SET m.a = :one REMOVE m":      "Two document paths overlap",
+	"SET m.a = :one, m[0] = :one":  "Two document paths conflict with each other",
+	"ADD n :s":                     "Incorrect operand type for operator or function; operator: ADD, operand type: STRING, typeSet: ALLOWED_FOR_ADD_OPERAND",
+	"DELETE strs :one":             "operator: DELETE, operand type: NUMBER",
+	"ADD n s":                      "Syntax error",
+	"SET n = n + :s":               "operator or function: +, operand type: S",
+	"SET l = list_append(l, :one)": "operator or function: list_append, operand type: N",
+	"SET n = gone":                 "refers to an attribute that does not exist in the item",
+	"SET n = gone + :one":          "refers to an attribute that does not exist in the item",
+	"SET n = m.gone":               "refers to an attribute that does not exist in the item",
+	"SET n = s + :one":             "An operand in the update expression has an incorrect data type",
+	"SET l = list_append(n, :l)":   "An operand in the update expression has an incorrect data type",
+	"ADD s :one":                   "An operand in the update expression has an incorrect data type",
+	"ADD strs :nums":               "An operand in the update expression has an incorrect data type",
+	"DELETE strs :nums":            "An operand in the update expression has an incorrect data type",
+	"SET gone.a = :one":            "The document path provided in the update expression is invalid for update",
+	"SET m.a.b = :one":             "The document path provided in the update expression is invalid for update",
+	"SET n.a = :one":               "The document path provided in the update expression is invalid for update",
+	"SET m[0] = :one":              "The document path provided in the update expression is invalid for update",
+	"SET l.a = :one":               "The document path provided in the update expression is invalid for update",
+	"REMOVE gone.a":                "The document path provided in the update expression is invalid for update",
+	"ADD huge :huge":               "Number overflow",
+	"SET n = huge + :one":          "Number overflow", // 126 digits
+}
+
 func TestRefusedUpdates(t *testing.T) {
-	old := attributes{"n": num("5"), "s": str("x"), "l": lst(num("0")), "m": mp(attributes{}), "strs": ss("a"), "huge": num("9e125")}
-	for text, words := range map[string]string{
-		"":                             "The expression can not be empty",
-		"SET":                          "Syntax error",
-		"SET n":                        "Syntax error",
-		"SET n = ":                     "Syntax error",
-		"n = :one":                     "Syntax error",
-		"SET n = :one,":                "Syntax error",
-		"SET n = n * :one":             "Syntax error",
-		"SET n = n + :one + :one":      "Syntax error",
-		"SET n = size(s)":              "not allowed to be used this way",
-		"SET n = frob(s)":              "Invalid function name; function: frob",
-		"SET name = :one":              "reserved keyword: name",
-		"SET n = :one SET s = :s":      "The \"SET\" section can only be used once",
-		"SET n = :one, n = :half":      "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [n], path two: [n]",
-		"SET m.a = :one REMOVE m":      "Two document paths overlap",
-		"SET m.a = :one, m[0] = :one":  "Two document paths conflict with each other",
-		"ADD n :s":                     "Incorrect operand type for operator or function; operator or function: ADD, operand type: S",
-		"DELETE strs :one":             "operator or function: DELETE, operand type: N",
-		"ADD n s":                      "Syntax error",
-		"SET n = n + :s":               "operator or function: +, operand type: S",
-		"SET l = list_append(l, :one)": "operator or function: list_append, operand type: N",
-		"SET n = gone":                 "refers to an attribute that does not exist in the item",
-		"SET n = gone + :one":          "refers to an attribute that does not exist in the item",
-		"SET n = m.gone":               "refers to an attribute that does not exist in the item",
-		"SET n = s + :one":             "An operand in the update expression has an incorrect data type",
-		"SET l = list_append(n, :l)":   "An operand in the update expression has an incorrect data type",
-		"ADD s :one":                   "An operand in the update expression has an incorrect data type",
-		"ADD strs :nums":               "An operand in the update expression has an incorrect data type",
-		"DELETE strs :nums":            "An operand in the update expression has an incorrect data type",
-		"SET gone.a = :one":            "The document path provided in the update expression is invalid for update",
-		"SET m.a.b = :one":             "The document path provided in the update expression is invalid for update",
-		"SET n.a = :one":               "The document path provided in the update expression is invalid for update",
-		"SET m[0] = :one":              "The document path provided in the update expression is invalid for update",
-		"SET l.a = :one":               "The document path provided in the update expression is invalid for update",
-		"REMOVE gone.a":                "The document path provided in the update expression is invalid for update",
-		"ADD huge :huge":               "Number overflow",
-		"SET n = huge + :one":          "Number overflow", // 126 digits
-	} {
+	old := refusedUpdatesOld
+	for text, words := range refusedUpdates {
 		t.Run(text, func(t *testing.T) {
 			u, err := parseUpdate(text)
 			if err == nil {
@@ -166,28 +178,28 @@ func TestReturnValues(t *testing.T) {
 	} {
 		t.Run("update "+string(c.mode), func(t *testing.T) {
 			d := newTestDynamo(t, newClock())
-			putT(t, d, "U", before)
-			out, err := d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("U"), Key: key, UpdateExpression: aws.String("SET n = n + :one, m.x = :nine"), ExpressionAttributeValues: attributes{":one": num("1"), ":nine": num("9")}, ReturnValues: c.mode})
+			putT(t, d, "plain", before)
+			out, err := d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("plain"), Key: key, UpdateExpression: aws.String("SET n = n + :one, m.x = :nine"), ExpressionAttributeValues: attributes{":one": num("1"), ":nine": num("9")}, ReturnValues: c.mode})
 			must(t, err)
 			wantItem(t, out.Attributes, c.want)
 		})
 	}
 	d := newTestDynamo(t, newClock())
-	out, err := d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("U"), Item: before, ReturnValues: types.ReturnValueAllOld})
+	out, err := d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("plain"), Item: before, ReturnValues: types.ReturnValueAllOld})
 	must(t, err)
 	if out.Attributes != nil {
 		t.Error("a new item has no old one")
 	}
-	out, err = d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("U"), Item: key, ReturnValues: types.ReturnValueAllOld})
+	out, err = d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("plain"), Item: key, ReturnValues: types.ReturnValueAllOld})
 	must(t, err)
 	wantItem(t, out.Attributes, before)
-	gone, err := d.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("U"), Key: key, ReturnValues: types.ReturnValueAllOld})
+	gone, err := d.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("plain"), Key: key, ReturnValues: types.ReturnValueAllOld})
 	must(t, err)
 	wantItem(t, gone.Attributes, key)
-	_, err = d.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("U"), Key: key, ReturnValues: types.ReturnValueAllNew})
+	_, err = d.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("plain"), Key: key, ReturnValues: types.ReturnValueAllNew})
 	wantCode(t, err, "ValidationException", "Return values set to invalid value")
-	_, err = d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("U"), Item: key, ReturnValues: types.ReturnValueUpdatedNew})
+	_, err = d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("plain"), Item: key, ReturnValues: types.ReturnValueUpdatedNew})
 	wantCode(t, err, "ValidationException", "Return values set to invalid value")
-	_, err = d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("U"), Key: key, ReturnValues: "SOME"})
+	_, err = d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("plain"), Key: key, ReturnValues: "SOME"})
 	wantCode(t, err, "ValidationException", "returnValues")
 }

@@ -47,6 +47,9 @@ func typeOf(v types.AttributeValue) string {
 func normalItem(item attributes) (attributes, error) {
 	out := make(attributes, len(item))
 	for _, name := range sortedNames(item) {
+		if name == "" {
+			return nil, invalid("Empty attribute name")
+		}
 		v, err := normalValue(item[name], 0)
 		if err != nil {
 			return nil, err

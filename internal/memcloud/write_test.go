@@ -45,16 +45,16 @@ func TestRefusedPuts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newTestDynamo(t, newClock())
-			_, err := d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("T"), Item: c.item})
+			_, err := d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("main"), Item: c.item})
 			wantCode(t, err, "ValidationException", c.words)
-			if len(d.Items("T")) != 0 || len(d.Units()) != 0 {
+			if len(d.Items("main")) != 0 || len(d.Units()) != 0 {
 				t.Error("a refused request left something behind")
 			}
 		})
 	}
 	// Just below the limit it goes in: pk, sk and x with their names are 8 bytes.
 	d := newTestDynamo(t, newClock())
-	putT(t, d, "T", attributes{"pk": str("a"), "sk": str("b"), "x": str(big[:maxItem-7])})
+	putT(t, d, "main", attributes{"pk": str("a"), "sk": str("b"), "x": str(big[:maxItem-7])})
 }
 
 func TestRefusedKeys(t *testing.T) {
@@ -62,24 +62,24 @@ func TestRefusedKeys(t *testing.T) {
 	for name, key := range map[string]attributes{
 		"none": nil, "half": {"pk": str("a")}, "too many": {"pk": str("a"), "sk": str("b"), "x": str("c")}, "other": {"pk": str("a"), "x": str("b")}, "type": {"pk": str("a"), "sk": num("1")},
 	} {
-		_, err := d.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("T"), Key: key})
+		_, err := d.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("main"), Key: key})
 		t.Log(name)
 		wantCode(t, err, "ValidationException", "The provided key element does not match the schema")
 	}
-	_, err := d.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("T"), Key: attributes{"pk": str(""), "sk": str("x")}})
+	_, err := d.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("main"), Key: attributes{"pk": str(""), "sk": str("x")}})
 	wantCode(t, err, "ValidationException", "empty string value. Key: pk")
 	_, err = d.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("gone"), Key: attributes{"pk": str("a")}})
 	wantCode(t, err, "ResourceNotFoundException", "gone")
 	_, err = d.GetItem(ctx, nil)
 	wantCode(t, err, "ValidationException", "tableName")
-	_, err = d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("T"), Expected: map[string]types.ExpectedAttributeValue{}})
+	_, err = d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("main"), Expected: map[string]types.ExpectedAttributeValue{}})
 	wantCode(t, err, "ValidationException", "legacy")
 }
 
 func TestUpdateItemRules(t *testing.T) {
 	d := newTestDynamo(t, newClock())
 	update := func(text string, values attributes) error {
-		_, err := d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("T"), Key: attributes{"pk": str("a"), "sk": str("b")}, UpdateExpression: aws.String(text), ExpressionAttributeValues: values})
+		_, err := d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("main"), Key: attributes{"pk": str("a"), "sk": str("b")}, UpdateExpression: aws.String(text), ExpressionAttributeValues: values})
 		return err
 	}
 	wantCode(t, update("SET pk = :x", attributes{":x": str("c")}), "ValidationException", "Cannot update attribute pk. This attribute is part of the key")
@@ -87,17 +87,28 @@ func TestUpdateItemRules(t *testing.T) {
 	wantCode(t, update("SET gpk = :x", attributes{":x": str("")}), "ValidationException", "IndexKey: gpk")
 	wantCode(t, update("SET gsk = :x", attributes{":x": str("1")}), "ValidationException", "Type mismatch for Index Key gsk")
 	wantCode(t, update("SET x = :x", attributes{":x": str(strings.Repeat("x", maxItem))}), "ValidationException", "Item size to update has exceeded")
-	if len(d.Items("T")) != 0 {
+	if len(d.Items("main")) != 0 {
 		t.Fatal("a refused update made an item")
 	}
 	must(t, update("SET x = :x", attributes{":x": str("1")}))
-	wantItem(t, d.Items("T")[0], attributes{"pk": str("a"), "sk": str("b"), "x": str("1")})
+	wantItem(t, d.Items("main")[0], attributes{"pk": str("a"), "sk": str("b"), "x": str("1")})
 
 	// Without an expression an update makes the item; with a condition it needs it.
-	_, err := d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("U"), Key: attributes{"pk": str("bare")}})
+	_, err := d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("plain"), Key: attributes{"pk": str("bare")}})
 	must(t, err)
 	wantItem(t, getU(t, d, "bare"), attributes{"pk": str("bare")})
-	_, err = d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("U"), Key: attributes{"pk": str("none")}, UpdateExpression: aws.String("SET x = :x"), ConditionExpression: aws.String("attribute_exists(pk)"), ExpressionAttributeValues: attributes{":x": num("1")}})
+	for _, text := range []string{"REMOVE x", "DELETE x :x"} { // only takes away: makes nothing
+		in := &dynamodb.UpdateItemInput{TableName: aws.String("plain"), Key: attributes{"pk": str("none")}, UpdateExpression: aws.String(text), ReturnValues: types.ReturnValueAllNew}
+		if text != "REMOVE x" {
+			in.ExpressionAttributeValues = attributes{":x": ss("x")}
+		}
+		out, err := d.UpdateItem(ctx, in)
+		must(t, err)
+		if out.Attributes != nil || getU(t, d, "none") != nil {
+			t.Errorf("%s made an item", text)
+		}
+	}
+	_, err = d.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("plain"), Key: attributes{"pk": str("none")}, UpdateExpression: aws.String("SET x = :x"), ConditionExpression: aws.String("attribute_exists(pk)"), ExpressionAttributeValues: attributes{":x": num("1")}})
 	wantCode(t, err, "ConditionalCheckFailedException", "The conditional request failed")
 	if getU(t, d, "none") != nil {
 		t.Error("a refused update made an item")
@@ -107,9 +118,9 @@ func TestUpdateItemRules(t *testing.T) {
 func TestRefusedConditionGivesTheOldItem(t *testing.T) {
 	d := newTestDynamo(t, newClock())
 	item := attributes{"pk": str("a"), "lease": str("mine")}
-	putT(t, d, "U", item)
+	putT(t, d, "plain", item)
 	for _, mode := range []types.ReturnValuesOnConditionCheckFailure{"", types.ReturnValuesOnConditionCheckFailureNone, types.ReturnValuesOnConditionCheckFailureAllOld} {
-		_, err := d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("U"), Item: attributes{"pk": str("a")}, ConditionExpression: aws.String("attribute_not_exists(pk)"), ReturnValuesOnConditionCheckFailure: mode})
+		_, err := d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("plain"), Item: attributes{"pk": str("a")}, ConditionExpression: aws.String("attribute_not_exists(pk)"), ReturnValuesOnConditionCheckFailure: mode})
 		var refused *types.ConditionalCheckFailedException
 		if !errors.As(err, &refused) {
 			t.Fatalf("got %v", err)
@@ -120,7 +131,7 @@ func TestRefusedConditionGivesTheOldItem(t *testing.T) {
 		}
 		wantItem(t, refused.Item, want)
 	}
-	_, err := d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("U"), Item: item, ReturnValuesOnConditionCheckFailure: "SOME"})
+	_, err := d.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("plain"), Item: item, ReturnValuesOnConditionCheckFailure: "SOME"})
 	wantCode(t, err, "ValidationException", "returnValuesOnConditionCheckFailure")
 }
 
@@ -129,7 +140,7 @@ func TestItemsAreCopied(t *testing.T) {
 	d := newTestDynamo(t, newClock())
 	inner := attributes{"x": str("1")}
 	item := attributes{"pk": str("a"), "m": mp(inner), "b": bin("abc")}
-	putT(t, d, "U", item)
+	putT(t, d, "plain", item)
 	inner["x"] = str("changed")
 	got := getU(t, d, "a")
 	got["b"].(*types.AttributeValueMemberB).Value[0] = 'X'
@@ -140,8 +151,8 @@ func TestItemsAreCopied(t *testing.T) {
 // Of 400 rivals for a counter with a cap of 10, exactly 10 win.
 func TestRivalsOnOneCounter(t *testing.T) {
 	d := newTestDynamo(t, newClock())
-	putT(t, d, "U", attributes{"pk": str("cap"), "used": num("0")})
-	take := &dynamodb.UpdateItemInput{TableName: aws.String("U"), Key: attributes{"pk": str("cap")}, UpdateExpression: aws.String("ADD used :one"), ConditionExpression: aws.String("used < :cap"), ExpressionAttributeValues: attributes{":one": num("1"), ":cap": num("10")}}
+	putT(t, d, "plain", attributes{"pk": str("cap"), "used": num("0")})
+	take := &dynamodb.UpdateItemInput{TableName: aws.String("plain"), Key: attributes{"pk": str("cap")}, UpdateExpression: aws.String("ADD used :one"), ConditionExpression: aws.String("used < :cap"), ExpressionAttributeValues: attributes{":one": num("1"), ":cap": num("10")}}
 	inTransaction := &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{Update: &types.Update{TableName: take.TableName, Key: take.Key, UpdateExpression: take.UpdateExpression, ConditionExpression: take.ConditionExpression, ExpressionAttributeValues: take.ExpressionAttributeValues}}}}
 	var won, lost atomic.Int32
 	var group sync.WaitGroup
@@ -177,19 +188,19 @@ func TestBatchWrite(t *testing.T) {
 	put := func(pk string) types.WriteRequest {
 		return types.WriteRequest{PutRequest: &types.PutRequest{Item: attributes{"pk": str(pk)}}}
 	}
-	putT(t, d, "U", attributes{"pk": str("old")})
+	putT(t, d, "plain", attributes{"pk": str("old")})
 	d.Unprocessed = func(call Call, n int) bool { return call.Operation == "BatchWriteItem" && n == 1 }
-	out, err := d.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"U": {put("a"), put("b"), {DeleteRequest: &types.DeleteRequest{Key: attributes{"pk": str("old")}}}}}})
+	out, err := d.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"plain": {put("a"), put("b"), {DeleteRequest: &types.DeleteRequest{Key: attributes{"pk": str("old")}}}}}})
 	must(t, err)
-	if len(out.UnprocessedItems["U"]) != 1 || len(d.Items("U")) != 1 {
-		t.Fatalf("%d unprocessed, %d items", len(out.UnprocessedItems["U"]), len(d.Items("U")))
+	if len(out.UnprocessedItems["plain"]) != 1 || len(d.Items("plain")) != 1 {
+		t.Fatalf("%d unprocessed, %d items", len(out.UnprocessedItems["plain"]), len(d.Items("plain")))
 	}
-	wantItem(t, out.UnprocessedItems["U"][0].PutRequest.Item, attributes{"pk": str("b")})
+	wantItem(t, out.UnprocessedItems["plain"][0].PutRequest.Item, attributes{"pk": str("b")})
 	d.Unprocessed = nil
 
 	refuse := func(words string, requests ...types.WriteRequest) {
 		t.Helper()
-		_, err := d.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"U": requests}})
+		_, err := d.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"plain": requests}})
 		wantCode(t, err, "ValidationException", words)
 	}
 	refuse("duplicates", put("x"), put("x"))
@@ -201,7 +212,7 @@ func TestBatchWrite(t *testing.T) {
 	refuse("length between 1 and 25, is 26", many...)
 	refuse("neither exactly a put nor exactly a delete", types.WriteRequest{})
 	refuse("Missing the key", put("y"), types.WriteRequest{PutRequest: &types.PutRequest{Item: attributes{}}})
-	if len(d.Items("U")) != 1 {
+	if len(d.Items("plain")) != 1 {
 		t.Error("a refused batch wrote something")
 	}
 }
@@ -209,17 +220,17 @@ func TestBatchWrite(t *testing.T) {
 func TestBatchGet(t *testing.T) {
 	d := newTestDynamo(t, newClock())
 	key := func(pk string) attributes { return attributes{"pk": str(pk)} }
-	putT(t, d, "U", attributes{"pk": str("a"), "x": num("1"), "y": num("2")})
-	putT(t, d, "U", key("b"))
+	putT(t, d, "plain", attributes{"pk": str("a"), "x": num("1"), "y": num("2")})
+	putT(t, d, "plain", key("b"))
 	d.Unprocessed = func(call Call, n int) bool { return n == 1 }
-	out, err := d.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"U": {Keys: []map[string]value{key("a"), key("b"), key("gone")}, ProjectionExpression: aws.String("pk, x"), ConsistentRead: aws.Bool(true)}}})
+	out, err := d.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"plain": {Keys: []map[string]value{key("a"), key("b"), key("gone")}, ProjectionExpression: aws.String("pk, x"), ConsistentRead: aws.Bool(true)}}})
 	must(t, err)
-	if len(out.Responses["U"]) != 1 || len(out.UnprocessedKeys["U"].Keys) != 1 || out.UnprocessedKeys["U"].ProjectionExpression == nil {
+	if len(out.Responses["plain"]) != 1 || len(out.UnprocessedKeys["plain"].Keys) != 1 || out.UnprocessedKeys["plain"].ProjectionExpression == nil {
 		t.Fatalf("%+v", out)
 	}
-	wantItem(t, out.Responses["U"][0], attributes{"pk": str("a"), "x": num("1")})
-	wantItem(t, out.UnprocessedKeys["U"].Keys[0], key("b"))
-	_, err = d.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"U": {Keys: []map[string]value{key("a"), key("a")}}}})
+	wantItem(t, out.Responses["plain"][0], attributes{"pk": str("a"), "x": num("1")})
+	wantItem(t, out.UnprocessedKeys["plain"].Keys[0], key("b"))
+	_, err = d.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"plain": {Keys: []map[string]value{key("a"), key("a")}}}})
 	wantCode(t, err, "ValidationException", "duplicates")
 	_, err = d.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{})
 	wantCode(t, err, "ValidationException", "Too many items")
