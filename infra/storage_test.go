@@ -92,3 +92,12 @@ func TestWhatHoldsDataStaysOrGoesByTheProfile(t *testing.T) {
 		}
 	})
 }
+
+func TestFilesAreWrittenWhereTheirRetentionRuleLooks(t *testing.T) {
+	for _, days := range schedule.Retentions {
+		key := schedule.FileKey(schedule.Run{Schedule: "hourly", Occurrence: "2013-01-01T12:00:00Z"}, days, "token", ".csv")
+		if !strings.HasPrefix(key, FilesPrefix(days)) {
+			t.Errorf("a file kept for %d days is written to %s; want it below %s, or no rule ever deletes it", days, key, FilesPrefix(days))
+		}
+	}
+}
