@@ -11,7 +11,6 @@ import (
 	"almanac/internal/schema"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
 // Due suggests schedules whose next due time has come, a page of one shard of the due index. next is the cursor of the
@@ -33,12 +32,8 @@ func (s *Store) Open(ctx context.Context, shard int, until time.Time, from strin
 	return runs, next, err
 }
 
-func (s *Store) suggest(ctx context.Context, in dynamodb.QueryInput, from string, limit int) ([]schema.Key, string, error) {
-	start, err := parseCursor(from)
-	if err != nil {
-		return nil, "", err
-	}
-	p, err := s.query(ctx, in, start, limit)
+func (s *Store) suggest(ctx context.Context, sp span, from string, limit int) ([]schema.Key, string, error) {
+	p, err := s.list(ctx, sp, from, limit)
 	if err != nil {
 		return nil, "", err
 	}
@@ -47,6 +42,15 @@ func (s *Store) suggest(ctx context.Context, in dynamodb.QueryInput, from string
 		keys[i] = keyOf(it)
 	}
 	return keys, cursor(p.next), nil
+}
+
+// list reads one page from a cursor on.
+func (s *Store) list(ctx context.Context, sp span, from string, limit int) (page, error) {
+	start, err := sp.parse(from)
+	if err != nil {
+		return page{}, err
+	}
+	return s.query(ctx, sp, start, limit)
 }
 
 // cursor spells the key at which a page ended; every key attribute of the product is text.
@@ -65,30 +69,36 @@ func cursor(next item) string {
 	return string(b)
 }
 
-func parseCursor(text string) (item, error) {
+// parse reads a cursor that this very span handed out. Callers hold cursors, so they are input: one of another list, or
+// of nobody, is a wrong field, where DynamoDB would answer as if the request were our mistake. A sort key has at most
+// 1,024 bytes (AWS: "Constraints in Amazon DynamoDB"); no key of ours is longer.
+func (sp span) parse(text string) (item, error) {
 	if text == "" {
 		return nil, nil
 	}
+	wrong := schedule.Problems{{Field: "cursor", Value: fmt.Sprintf("%.40q", text), Want: "the `next` of an earlier page of this list"}}
 	var m map[string]string
-	if err := json.Unmarshal([]byte(text), &m); err != nil || m[schema.PK] == "" || m[schema.SK] == "" {
-		return nil, schedule.Problems{{Field: "cursor", Value: fmt.Sprintf("%.40q", text), Want: "the `next` of an earlier page"}}
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		return nil, wrong
 	}
 	it := item{}
-	for k, v := range m {
-		it[k] = attr(v)
+	for _, k := range []string{schema.PK, schema.SK, sp.partition, sp.sort} {
+		if m[k] == "" || len(m[k]) > 1024 {
+			return nil, wrong
+		}
+		it[k] = attr(m[k])
+	}
+	if len(m) != len(it) || m[sp.partition] != sp.of || !sp.holds(m[sp.sort]) {
+		return nil, wrong
 	}
 	return it, nil
 }
 
 // directory lists one kind of the directory, by name, below a prefix.
 func (s *Store) directory(ctx context.Context, kind, prefix, from string, limit int) ([]schema.Key, string, error) {
-	var e expression
-	cond := e.name(schema.DirKind) + " = " + e.value(kind)
-	if prefix != "" {
-		cond += " AND begins_with(" + e.name(schema.DirName) + ", " + e.value(prefix) + ")"
-	}
-	return s.suggest(ctx, dynamodb.QueryInput{IndexName: aws.String(schema.IndexDirectory), KeyConditionExpression: &cond,
-		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values}, from, limit)
+	sp := beginning(schema.DirKind, kind, schema.DirName, prefix)
+	sp.in.IndexName = aws.String(schema.IndexDirectory)
+	return s.suggest(ctx, sp, from, limit)
 }
 
 // Schedules lists the schedules of a workspace, or all of them, by workspace and id. Deleted ones are not listed.
@@ -123,11 +133,7 @@ func (s *Store) Schedules(ctx context.Context, workspace, from string, limit int
 
 // Runs lists the runs of a schedule, manual runs first, then due occurrences, the latest first.
 func (s *Store) Runs(ctx context.Context, sched, from string, limit int) ([]schedule.Run, string, error) {
-	start, err := parseCursor(from)
-	if err != nil {
-		return nil, "", err
-	}
-	p, err := s.query(ctx, below(schema.ScheduleKey(sched).PK, schema.RunPrefix, true), start, limit)
+	p, err := s.list(ctx, below(schema.ScheduleKey(sched).PK, schema.RunPrefix, true), from, limit)
 	if err != nil {
 		return nil, "", err
 	}
@@ -142,11 +148,7 @@ func (s *Store) Runs(ctx context.Context, sched, from string, limit int) ([]sche
 
 // Skips lists the skip records of a schedule, the latest first.
 func (s *Store) Skips(ctx context.Context, sched, from string, limit int) ([]schedule.Skip, string, error) {
-	start, err := parseCursor(from)
-	if err != nil {
-		return nil, "", err
-	}
-	p, err := s.query(ctx, below(schema.ScheduleKey(sched).PK, schema.SkipPrefix, true), start, limit)
+	p, err := s.list(ctx, below(schema.ScheduleKey(sched).PK, schema.SkipPrefix, true), from, limit)
 	if err != nil {
 		return nil, "", err
 	}

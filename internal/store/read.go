@@ -56,8 +56,9 @@ type page struct {
 	next  item // empty: the last page
 }
 
-// query reads one page. A negative limit means newest first.
-func (s *Store) query(ctx context.Context, in dynamodb.QueryInput, from item, limit int) (page, error) {
+// query reads one page of a span, at most limit rows where limit is positive.
+func (s *Store) query(ctx context.Context, sp span, from item, limit int) (page, error) {
+	in := sp.in
 	in.TableName = &s.Table
 	if limit > 0 {
 		in.Limit = aws.Int32(int32(limit))
@@ -72,19 +73,38 @@ func (s *Store) query(ctx context.Context, in dynamodb.QueryInput, from item, li
 	return page{out.Items, out.LastEvaluatedKey}, nil
 }
 
+// span is what one list reads: a partition of the table or of an index, and which of its sort keys.
+type span struct {
+	in              dynamodb.QueryInput
+	partition, sort string // the attributes that it is found and ordered by
+	of              string // the partition's value
+	holds           func(sort string) bool
+}
+
 // below is a consistent read of the rows of one partition whose sort key has a prefix.
-func below(pk schema.Partition, prefix string, backwards bool) dynamodb.QueryInput {
-	var e expression
-	cond := e.name(schema.PK) + " = " + e.value(string(pk)) + " AND begins_with(" + e.name(schema.SK) + ", " + e.value(prefix) + ")"
-	return dynamodb.QueryInput{KeyConditionExpression: &cond, ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
-		ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(!backwards)}
+func below(pk schema.Partition, prefix string, backwards bool) span {
+	sp := beginning(schema.PK, string(pk), schema.SK, prefix)
+	sp.in.ConsistentRead, sp.in.ScanIndexForward = aws.Bool(true), aws.Bool(!backwards)
+	return sp
 }
 
 // index is a read of one index partition whose sort key is at most a value.
-func index(name, pkAttr, pk, skAttr, upTo string) dynamodb.QueryInput {
+func index(name, pkAttr, pk, skAttr, upTo string) span {
 	var e expression
 	cond := e.name(pkAttr) + " = " + e.value(pk) + " AND " + e.name(skAttr) + " <= " + e.value(upTo)
-	return dynamodb.QueryInput{IndexName: &name, KeyConditionExpression: &cond, ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values}
+	return span{in: dynamodb.QueryInput{IndexName: &name, KeyConditionExpression: &cond, ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values},
+		partition: pkAttr, of: pk, sort: skAttr, holds: func(sk string) bool { return sk <= upTo }}
+}
+
+// beginning is a read of one partition whose sort key has a prefix; an empty prefix means all of it.
+func beginning(pkAttr, pk, skAttr, prefix string) span {
+	var e expression
+	cond := e.name(pkAttr) + " = " + e.value(pk)
+	if prefix != "" {
+		cond += " AND begins_with(" + e.name(skAttr) + ", " + e.value(prefix) + ")"
+	}
+	return span{in: dynamodb.QueryInput{KeyConditionExpression: &cond, ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values},
+		partition: pkAttr, of: pk, sort: skAttr, holds: func(sk string) bool { return strings.HasPrefix(sk, prefix) }}
 }
 
 func keyOf(it item) schema.Key {
