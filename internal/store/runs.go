@@ -136,7 +136,14 @@ func (s *Store) Release(ctx context.Context, r schedule.Run, l lease, f *failure
 		set: map[string]any{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: schema.Time(l.Wake),
 			schema.ErrorCode: string(f.Code), schema.ErrorText: f.Cut()},
 		append: entry(l.Now, "released: %s; again in %s", f.Code, visible),
-	}, nil)
+	}, released(l))
+}
+
+// released recognises a lease that its holder gave back: nobody holds the run, and it wakes when we said.
+func released(l lease) func(item) bool {
+	return func(it item) bool {
+		return str(it, schema.State) == string(schedule.Running) && str(it, schema.LeaseOwner) == "" && str(it, schema.WakeAt) == schema.Time(l.Wake)
+	}
 }
 
 // Yield gives the lease back because the invocation ran out of time after progress, or because sending is off: it
@@ -148,7 +155,7 @@ func (s *Store) Yield(ctx context.Context, r schedule.Run, l lease, maxYields in
 			set:    map[string]any{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: schema.Time(l.Wake)},
 			add:    map[string]int{schema.Yields: 1, schema.AttemptsLeft: 1},
 			append: entry(l.Now, "yielded: %s", why),
-		}, nil)
+		}, released(l))
 }
 
 // RecordFile makes a file the run's own. The first one wins.

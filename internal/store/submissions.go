@@ -94,8 +94,9 @@ func (s *Store) TakeOver(ctx context.Context, sub schedule.Submission, owner str
 	return s.submission(ctx, subStep{from: sub.State, event: schedule.TakeOver, key: subKey(sub), facts: f,
 		with: update{set: map[string]any{schema.Owner: owner, schema.NotAccepted: nil, schema.UpdatedAt: schema.Time(sub.UpdatedAt)},
 			add: map[string]int{schema.Tries: 1}},
+		// A worker may take over what it marked itself: then the try that was counted tells its write from its read.
 		mine: func(it item) bool {
-			return sub.Owner != owner && str(it, schema.Owner) == owner && !flag(it, schema.NotAccepted)
+			return str(it, schema.Owner) == owner && !flag(it, schema.NotAccepted) && num(it, schema.Tries) == sub.Tries+1
 		}})
 }
 
