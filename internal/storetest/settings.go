@@ -1,0 +1,275 @@
+package storetest
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+
+	"almanac/internal/failure"
+	"almanac/internal/failure/failuretest"
+	"almanac/internal/schedule"
+	"almanac/internal/schema"
+)
+
+// settings are the rows that no table guards, in a table of their own.
+func settings(t *testing.T, b *bench) {
+	b = newBench(t, Harness{DB: b.tap.DynamoDB.(Client), Advance: b.advance})
+	t.Run("control", func(t *testing.T) { control(t, b) })
+	t.Run("clock", func(t *testing.T) { clock(t, b) })
+	t.Run("workspaces and sources", func(t *testing.T) { documents(t, b) })
+	t.Run("definitions", func(t *testing.T) { definitions(t, b) })
+	t.Run("suppressed and unsubscribed", func(t *testing.T) { refusals(t, b) })
+	t.Run("written once, and for good", func(t *testing.T) { history(t, b) })
+	t.Run("faults", func(t *testing.T) { settingFaults(t, b) })
+}
+
+func control(t *testing.T, b *bench) {
+	ctx := t.Context()
+	for _, want := range []schedule.Control{{}, {DispatchOff: true}, {SendOff: true}, {DispatchOff: true, SendOff: true}, {}} {
+		if err := b.SetControl(ctx, want, "ann@example.com", wall); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := b.Control(ctx); err != nil || got != want {
+			t.Errorf("control %+v, %v; want %+v", got, err, want)
+		}
+	}
+	other := *b.Store
+	other.Stage = "another"
+	if err := b.SetControl(ctx, schedule.Control{SendOff: true}, "ann@example.com", wall); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := other.Control(ctx); err != nil || got != (schedule.Control{}) {
+		t.Errorf("a stage without an item: %+v, %v; want both on", got, err)
+	}
+}
+
+func clock(t *testing.T, b *bench) {
+	ctx := t.Context()
+	if got, err := b.Clock(ctx); err != nil || got != (schedule.ClockSetting{}) || !got.At(wall).Equal(wall) {
+		t.Errorf("no setting: %+v, %v; want wall time", got, err)
+	}
+	for _, want := range []schedule.ClockSetting{{Base: nominal, Wall: wall}, {Base: nominal, Wall: wall, Frozen: true}, {}} {
+		if err := b.SetClock(ctx, want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := b.Clock(ctx)
+		if err != nil || !got.Base.Equal(want.Base) || !got.Wall.Equal(want.Wall) || got.Frozen != want.Frozen {
+			t.Errorf("clock %+v, %v; want %+v", got, err, want)
+		}
+		later := wall.Add(time.Hour)
+		if !got.At(later).Equal(want.At(later)) {
+			t.Errorf("at %s it is %s, want %s", later, got.At(later), want.At(later))
+		}
+	}
+	b.write(t, world{}.add(schema.ClockKey(b.Stage), row{schema.ClockBase: "yesterday"}))
+	if _, err := b.Clock(ctx); err == nil {
+		t.Error("a clock that is no time was read")
+	}
+}
+
+func documents(t *testing.T, b *bench) {
+	ctx := t.Context()
+	for _, w := range []schedule.Workspace{{ID: "JFK", Name: "old"}, {ID: "EWR", Name: "Newark", Zone: "America/New_York"}, {ID: "JFK", Name: "Kennedy", Zone: "America/New_York"}} {
+		if err := b.PutWorkspace(ctx, w, "ann@example.com", wall); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := b.Workspaces(ctx)
+	if want := []schedule.Workspace{{ID: "EWR", Name: "Newark", Zone: "America/New_York"}, {ID: "JFK", Name: "Kennedy", Zone: "America/New_York"}}; err != nil || !reflect.DeepEqual(all, want) {
+		t.Errorf("workspaces %+v, %v; want %+v", all, err, want)
+	}
+	if w, err := b.Workspace(ctx, "JFK"); err != nil || w != all[1] {
+		t.Errorf("workspace %+v, %v", w, err)
+	}
+	source := schedule.SourceConfig{Name: "flights", Engine: "sqlite", Object: "flights.db", Workspaces: []string{"*"}}
+	if err := b.PutSource(ctx, source, "ann@example.com", wall); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Source(ctx, "flights"); err != nil || !reflect.DeepEqual(got, source) {
+		t.Errorf("source %+v, %v", got, err)
+	}
+	if got, err := b.Sources(ctx); err != nil || !reflect.DeepEqual(got, []schedule.SourceConfig{source}) {
+		t.Errorf("sources %+v, %v", got, err)
+	}
+	b.write(t, world{}.add(schema.SourceKey("broken"), row{schema.Body: "{", schema.DirKind: schema.DirSources, schema.DirName: "broken"}))
+	if _, err := b.Source(ctx, "broken"); err == nil {
+		t.Error("a document that is no JSON was read")
+	}
+	if _, err := b.Sources(ctx); err == nil {
+		t.Error("a list with a document that is no JSON was read")
+	}
+}
+
+func definitions(t *testing.T, b *bench) {
+	ctx := t.Context()
+	p := b.place()
+	if err := b.CreateSchedule(ctx, versionOf(p, 1), schedule.Schedule{ID: p.schedule, Workspace: "EWR", NextDue: nextDue}, nil, expires); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.Definition(ctx, p.schedule, 1)
+	want := versionOf(p, 1)
+	if err != nil || !got.CreatedAt.Equal(want.CreatedAt) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	got.CreatedAt = want.CreatedAt
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("definition %+v\nwant %+v", got, want)
+	}
+	b.write(t, world{}.add(schema.DefinitionKey(p.schedule, 2), row{schema.Body: "[", schema.Version: 2}))
+	if _, err := b.Definition(ctx, p.schedule, 2); err == nil {
+		t.Error("a definition that is no JSON was read")
+	}
+}
+
+// refusals are looked at, all at one moment, before a recipient is asked.
+func refusals(t *testing.T, b *bench) {
+	ctx := t.Context()
+	p, other := b.place(), b.place()
+	b.write(t, world{}.add(p.runKey(), runRow(p, "running")).add(other.runKey(), runRow(other, "running")))
+	look := func(q place, hash string) schedule.Look {
+		t.Helper()
+		l, err := b.BeforeRecipient(ctx, schedule.Run{Schedule: q.schedule, Occurrence: q.occurrence}, "email", hash)
+		if err != nil || l.Run.ID() != q.run() {
+			t.Fatalf("%+v, %v", l, err)
+		}
+		return l
+	}
+	if l := look(p, someoneHash); l.Suppressed || l.Unsubscribed || l.Submission != nil {
+		t.Errorf("before anything: %+v", l)
+	}
+	for range 2 {
+		if err := b.Unsubscribe(ctx, "email", someoneHash, p.schedule, wall); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l := look(p, someoneHash); !l.Unsubscribed || l.Suppressed {
+		t.Errorf("after an unsubscription: %+v", l)
+	}
+	if l := look(other, someoneHash); l.Unsubscribed {
+		t.Error("an unsubscription from one schedule holds for another")
+	}
+	for q, want := range map[place]bool{p: true, other: false} {
+		if got, err := b.Unsubscribed(ctx, "email", someoneHash, q.schedule); err != nil || got != want {
+			t.Errorf("unsubscribed %v, %v; want %v", got, err, want)
+		}
+	}
+	if err := b.Unsubscribe(ctx, "email", someoneHash, p.schedule, wall.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if it := b.row(t, schema.UnsubscriptionKey("email", someoneHash, p.schedule)); text(it, schema.CreatedAt) != schema.Time(wall) {
+		t.Errorf("a second unsubscription moved the first: %s", show(it))
+	}
+	for _, reason := range []string{"bounce", "complaint"} {
+		if err := b.Suppress(ctx, "email", someoneHash, reason, wall); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if it := b.row(t, schema.SuppressionKey("email", someoneHash)); text(it, schema.Reason) != "complaint" {
+		t.Errorf("the latest reason does not stand: %s", show(it))
+	}
+	if !look(other, someoneHash).Suppressed || look(other, "aa").Suppressed {
+		t.Error("a suppression holds for one address, in every schedule")
+	}
+	b.write(t, world{}.add(p.subKey(), subRow(p, "pending")))
+	if err := b.SetControl(ctx, schedule.Control{SendOff: true}, "ann@example.com", wall); err != nil {
+		t.Fatal(err)
+	}
+	if l := look(p, someoneHash); l.Submission == nil || l.Submission.State != schedule.Pending || l.Submission.Owner != "worker-1" || !l.Control.SendOff {
+		t.Errorf("with a submission: %+v", l)
+	}
+	b.write(t, world{}.add(p.subKey(), subRow(p, "pending").with(row{schema.Frozen: []byte("{")})))
+	if _, err := b.BeforeRecipient(ctx, schedule.Run{Schedule: p.schedule, Occurrence: p.occurrence}, "email", someoneHash); err == nil {
+		t.Error("a frozen body that is no JSON was read")
+	}
+}
+
+// history is kept as it was written.
+func history(t *testing.T, b *bench) {
+	ctx := t.Context()
+	p := b.place()
+	sub := newSubmission(p)
+	if err := b.RecordAccess(ctx, sub, wall, "a1", "download", expires); err != nil {
+		t.Fatal(err)
+	}
+	if it := b.row(t, schema.AccessKey(p.run(), sub.Channel, sub.RecipientHash, wall, "a1")); text(it, schema.What) != "download" || !reflect.DeepEqual(it[schema.ExpiresAt], av(expires.Unix())) {
+		t.Errorf("access %s", show(it))
+	}
+	audit := schedule.Audit{Subject: p.schedule, At: wall, Who: "ann@example.com", What: "pause", Why: "holidays", Before: "active", After: "paused"}
+	if err := b.RecordAudit(ctx, audit, "b1"); err != nil {
+		t.Fatal(err)
+	}
+	k := schema.AuditKey(p.schedule, wall, "b1")
+	if d := diff(world{k: b.row(t, k)}, world{}.add(k, row{schema.Who: audit.Who, schema.What: audit.What, schema.Why: audit.Why, schema.Before: "active", schema.After: "paused"})); d != "" {
+		t.Error(d)
+	}
+	dead := schedule.DeadLetter{MessageID: "m-2", Queue: "query-runs", Body: "{", Reason: "no JSON", At: wall}
+	for _, d := range []schedule.DeadLetter{dead, {MessageID: "m-2", Queue: "other", Body: "changed", Reason: "changed", At: expires}, {MessageID: "m-1", Queue: "query-runs", At: wall}} {
+		if err := b.RecordDead(ctx, d, expires); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := b.DeadLetters(ctx)
+	if err != nil || len(all) != 2 || all[0].MessageID != "m-1" || all[1] != dead {
+		t.Errorf("dead letters %+v, %v; want m-1 and %+v", all, err, dead)
+	}
+	b.write(t, world{}.add(schema.DeadLetterKey("m-3"), row{schema.CreatedAt: "yesterday"}))
+	if _, err := b.DeadLetters(ctx); err == nil {
+		t.Error("a dead letter whose time is none was read")
+	}
+}
+
+// settingFaults loses the reply of each write that may be written twice, and throttles it.
+func settingFaults(t *testing.T, b *bench) {
+	p := b.place()
+	for name, do := range map[string]func(context.Context) error{
+		"control":   func(ctx context.Context) error { return b.SetControl(ctx, schedule.Control{}, "ann@example.com", wall) },
+		"clock":     func(ctx context.Context) error { return b.SetClock(ctx, schedule.ClockSetting{}) },
+		"workspace": func(ctx context.Context) error { return b.PutWorkspace(ctx, schedule.Workspace{ID: "LGA"}, "", wall) },
+		"source":    func(ctx context.Context) error { return b.PutSource(ctx, schedule.SourceConfig{Name: "s"}, "", wall) },
+		"suppress":  func(ctx context.Context) error { return b.Suppress(ctx, "email", "aa", "bounce", wall) },
+		"access":    func(ctx context.Context) error { return b.RecordAccess(ctx, newSubmission(p), wall, "x", "y", expires) },
+		"audit": func(ctx context.Context) error {
+			return b.RecordAudit(ctx, schedule.Audit{Subject: "x", At: wall}, "y")
+		},
+		"unsubscribe": func(ctx context.Context) error { return b.Unsubscribe(ctx, "email", "aa", p.schedule, wall) },
+		"dead letter": func(ctx context.Context) error {
+			return b.RecordDead(ctx, schedule.DeadLetter{MessageID: "m-9", At: wall}, expires)
+		},
+	} {
+		once := name == "unsubscribe" || name == "dead letter"
+		for _, f := range faultKinds {
+			b.tap.reset()
+			b.tap.before = func(n int, operation string) error {
+				if n == 0 {
+					return f.err(operation)
+				}
+				return nil
+			}
+			err := do(t.Context())
+			b.tap.reset()
+			if f.retry && err != nil {
+				t.Errorf("%s, %s: %v, want a second try that lands", name, f.name, err)
+			} else if !f.retry && err != nil {
+				failuretest.Want(t, err, failure.StoreUnavailable)
+			}
+		}
+		b.tap.after = func(n int, _ string) error {
+			if n == 0 {
+				return timedOut()
+			}
+			return nil
+		}
+		err := do(t.Context())
+		b.tap.reset()
+		if once && err != nil {
+			t.Errorf("%s: %v, want success: what stands is what was wanted", name, err)
+		}
+		if !once {
+			failuretest.Want(t, err, failure.StoreUnavailable)
+		}
+		if err := do(t.Context()); err != nil {
+			t.Errorf("%s, written twice: %v", name, err)
+		}
+	}
+}

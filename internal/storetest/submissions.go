@@ -1,0 +1,160 @@
+package storetest
+
+import (
+	"context"
+
+	"almanac/internal/channel"
+	"almanac/internal/schedule"
+	"almanac/internal/schema"
+	"almanac/internal/store"
+	"almanac/internal/transition"
+)
+
+const (
+	someone     = "pat@example.com"
+	someoneHash = "5f1c0ffee"
+)
+
+func (p place) subKey() schema.Key { return schema.SubmissionKey(p.run(), channel.Email, someoneHash) }
+
+// subRow is a valid submission in a state, worker-1's.
+func subRow(p place, state string) row {
+	r := row{schema.State: state, schema.Recipient: someone, schema.Owner: "worker-1", schema.BodyHash: "b0d1", schema.Token: "link-1", schema.Tries: 1,
+		schema.Frozen: []byte(`{"d":"2026-11-30T07:00:00.000Z","b":"boundary-1"}`), schema.UpdatedAt: wall.Add(-1000000), schema.ExpiresAt: expires.Unix()}
+	if state == "submitted" {
+		r[schema.ProviderID] = "provider-0"
+	}
+	return r
+}
+
+func newSubmission(p place) schedule.Submission {
+	return schedule.Submission{Run: p.run(), Channel: channel.Email, RecipientHash: someoneHash, Recipient: someone, UpdatedAt: wall}
+}
+
+// submissions is table B.
+func submissions(b *bench) subject {
+	s := subjectOf(schedule.Submissions)
+	s.key = place.subKey
+	s.given = func(p place, state string) world { return world{}.add(p.subKey(), subRow(p, state)) }
+	s.blank = func(p place) seen { return seen{sub: newSubmission(p)} }
+	s.look = func(ctx context.Context, st *store.Store, p place) (seen, error) {
+		sub, err := st.Submission(ctx, p.run(), channel.Email, someoneHash)
+		return seen{sub: sub}, err
+	}
+	s.ways = append(append(intendWays(), answerWays()...), lossWays()...)
+	s.ways = append(s.ways, byPerson(b)...)
+	return s
+}
+
+func given(state string, changes row) func(place) world {
+	return func(p place) world { return world{}.add(p.subKey(), subRow(p, state).with(changes)) }
+}
+
+func onSub(set row) func(place) []change {
+	return func(p place) []change { return []change{{key: p.subKey(), set: set.lay(row{schema.UpdatedAt: wall})}} }
+}
+
+// with does an operation with the submission as read, at wall, after a change that the caller makes to it.
+func with(change func(*schedule.Submission), do func(context.Context, *store.Store, schedule.Submission) error) func(context.Context, *store.Store, place, seen) error {
+	return func(ctx context.Context, s *store.Store, _ place, r seen) error {
+		sub := r.sub
+		sub.UpdatedAt = wall
+		if change != nil {
+			change(&sub)
+		}
+		return do(ctx, s, sub)
+	}
+}
+
+func intendWays() []way {
+	frozen := channel.Frozen{Date: wall, Boundary: "boundary-2", Attach: true, BodyHash: "b0d2"}
+	intend := func(f channel.Frozen) func(context.Context, *store.Store, place, seen) error {
+		return with(func(s *schedule.Submission) { s.Owner, s.Token, s.Frozen = "worker-2", "link-2", f },
+			func(ctx context.Context, s *store.Store, sub schedule.Submission) error {
+				return s.Intend(ctx, sub, expires.Unix())
+			})
+	}
+	want := row{schema.State: "pending", schema.Recipient: someone, schema.Owner: "worker-2", schema.Token: "link-2", schema.Tries: 1, schema.BodyHash: "b0d2",
+		schema.ExpiresAt: expires.Unix(), schema.Frozen: []byte(`{"d":"2026-11-30T08:00:00.000Z","b":"boundary-2","a":true}`)}
+	return []way{
+		{event: "intend", token: true, do: intend(frozen), want: onSub(want)},
+		{event: "intend", name: "a webhook's whole body", token: true, do: intend(channel.Frozen{Date: wall, Body: []byte(`{"file":"x"}`), BodyHash: "b0d2"}),
+			want: onSub(want.lay(row{schema.Frozen: []byte(`{"d":"2026-11-30T08:00:00.000Z"}`), schema.Body: []byte(`{"file":"x"}`)}))},
+	}
+}
+
+func answerWays() []way {
+	accepted := with(nil, func(ctx context.Context, s *store.Store, sub schedule.Submission) error {
+		return s.Accepted(ctx, sub, "provider-1")
+	})
+	stamped := row{schema.NotAccepted: nil, schema.Reason: nil, schema.Detail: nil}
+	return []way{
+		{from: "pending", event: "accept", token: true, do: accepted, done: []string{"submitted"}, falls: []string{"unknown"}, given: given("pending", nil),
+			want: onSub(stamped.lay(row{schema.State: "submitted", schema.ProviderID: "provider-1"}))},
+		{from: "unknown", event: "accept late", token: true, do: accepted, done: []string{"submitted"}, falls: []string{"pending"},
+			given: given("unknown", row{schema.Detail: "no answer"}), want: onSub(stamped.lay(row{schema.State: "submitted", schema.ProviderID: "provider-1"}))},
+		{from: "pending", event: "refuse", token: true, done: []string{"skipped"}, given: given("pending", nil),
+			do: with(func(s *schedule.Submission) { s.Reason, s.Detail = "refused", "550 no such user" },
+				func(ctx context.Context, s *store.Store, sub schedule.Submission) error { return s.Refused(ctx, sub) }),
+			want: onSub(row{schema.State: "skipped", schema.Reason: "refused", schema.Detail: "550 no such user", schema.NotAccepted: nil})},
+		{from: "pending", event: "note not accepted", token: true, given: given("pending", nil),
+			do: with(func(s *schedule.Submission) { s.Detail = "454 throttled" },
+				func(ctx context.Context, s *store.Store, sub schedule.Submission) error {
+					return s.NotAccepted(ctx, sub)
+				}),
+			want: onSub(row{schema.NotAccepted: true, schema.Detail: "454 throttled"})},
+		{from: "pending", event: "abandon", token: true, done: []string{"not_sent"}, given: given("pending", row{schema.NotAccepted: true}), do: abandon,
+			want: onSub(row{schema.State: "not_sent", schema.Reason: "query_failed"})},
+		{event: "abandon", token: true, done: []string{"not_sent"}, do: abandon,
+			want: onSub(row{schema.State: "not_sent", schema.Recipient: someone, schema.Owner: "worker-2", schema.Reason: "query_failed", schema.ExpiresAt: expires.Unix()})},
+	}
+}
+
+func abandon(ctx context.Context, s *store.Store, _ place, r seen) error {
+	sub := r.sub
+	sub.UpdatedAt, sub.Reason = wall, "query_failed"
+	return s.Abandon(ctx, sub, "worker-2", expires.Unix())
+}
+
+func lossWays() []way {
+	takeOver := func(owner string, keys bool) func(context.Context, *store.Store, place, seen) error {
+		return with(nil, func(ctx context.Context, s *store.Store, sub schedule.Submission) error {
+			return s.TakeOver(ctx, sub, owner, keys)
+		})
+	}
+	lose := func(owner string, keys, about bool) func(context.Context, *store.Store, place, seen) error {
+		return with(func(s *schedule.Submission) { s.Detail = "no answer" },
+			func(ctx context.Context, s *store.Store, sub schedule.Submission) error {
+				return s.LoseTrack(ctx, sub, owner, keys, about)
+			})
+	}
+	taken := func(owner string) func(place) []change {
+		return onSub(row{schema.Owner: owner, schema.NotAccepted: nil, schema.Tries: 2})
+	}
+	marked := given("pending", row{schema.NotAccepted: true, schema.Detail: "454 throttled"})
+	lost := onSub(row{schema.State: "unknown", schema.Detail: "no answer"})
+	alone := given("pending", nil)
+	return []way{
+		{from: "pending", event: "take over", name: "marked", token: true, given: marked, do: takeOver("worker-2", false), want: taken("worker-2")},
+		{from: "pending", event: "take over", name: "marked by this worker too", token: true, given: marked, do: takeOver("worker-1", true), want: taken("worker-1")},
+		{from: "pending", event: "take over", alternative: 1, name: "the channel honours keys", token: true, given: alone, do: takeOver("worker-2", true), want: taken("worker-2")},
+		{from: "pending", event: "lose track", name: "e-mail, own reply lost", token: true, done: []string{"unknown"}, given: alone, do: lose("worker-1", false, false), want: lost},
+		{from: "pending", event: "lose track", alternative: 1, name: "e-mail, earlier owner gone", token: true, done: []string{"unknown"}, given: alone, do: lose("worker-2", false, false), want: lost},
+		{from: "pending", event: "lose track", alternative: 2, name: "keys, own reply lost, run about to fail", token: true, done: []string{"unknown"}, given: alone, do: lose("worker-1", true, true), want: lost},
+		{from: "pending", event: "lose track", alternative: 3, name: "keys, earlier owner gone, run about to fail", token: true, done: []string{"unknown"}, given: alone, do: lose("worker-2", true, true), want: lost},
+	}
+}
+
+// byPerson are the rows whose operations come with resend and redrive by hand.
+func byPerson(b *bench) []way {
+	var ways []way
+	for event, to := range map[schedule.SubmissionEvent]string{schedule.Resend: "pending", schedule.ResolveSubmitted: "submitted", schedule.ResolveSkipped: "skipped"} {
+		ways = append(ways, way{from: "unknown", event: string(event), given: given("unknown", nil),
+			do: func(ctx context.Context, s *store.Store, p place, r seen) error {
+				return b.advance(ctx, s, Step{Table: schedule.Submissions.Name, From: string(r.sub.State), Event: string(event), Key: p.subKey(),
+					Facts: Facts{Decided: []transition.Guard{schedule.PersonReason}}})
+			},
+			want: onSub(row{schema.State: to})})
+	}
+	return ways
+}
