@@ -80,6 +80,12 @@ func (c cloud) start(ctx context.Context) error {
 		return err
 	}
 	err := c.report.RunNote(fmt.Sprintf("start %s on port %d", c.instance.Cloud, c.instance.Port), func() (string, error) {
+		if em.Died() {
+			// What the receivers kept belongs to the state that is discarded now.
+			if _, err := rec.Stop(ctx); err != nil {
+				return "", err
+			}
+		}
 		already, lost, err := em.Start(ctx)
 		switch {
 		case lost:

@@ -101,17 +101,17 @@ func TestSQSFunctionErrorReturnsTheWholeBatch(t *testing.T) {
 	}
 }
 
-func TestSQSUnknownFailureIDIsIgnored(t *testing.T) {
+func TestSQSEmptyFailureIDIsIgnored(t *testing.T) {
 	t.Parallel()
 	url, _ := queueAndFunction(t, 1, 10, nil)
 	key, other := t.Name()+run, t.Name()+"-other-"+run
-	send(t, url, map[string]any{"do": "unknown-id", "key": key})
+	send(t, url, map[string]any{"do": "empty-id", "key": key})
 	waitDeliveries(t, key, 1, 20*time.Second)
 	// The visibility time-out of 1 s goes by while a second message is delivered three times.
 	send(t, url, map[string]any{"do": "fail", "key": other})
 	waitDeliveries(t, other, 3, 30*time.Second)
-	// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html: an itemIdentifier that does not exist
-	// makes the whole batch fail.
+	// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html: an empty itemIdentifier makes the
+	// whole batch fail.
 	if got := deliveries(t, key); len(got) != 1 {
 		mended(t, "the message was delivered %d times", len(got))
 	}

@@ -5,7 +5,6 @@ package emulator
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -58,15 +57,17 @@ func (e Emulator) Start(ctx context.Context) (already, lost bool, err error) {
 	return false, lost, e.WaitReady(ctx)
 }
 
+// Died reports whether the last run of the emulator ended without saving its state.
+func (e Emulator) Died() bool {
+	_, err := os.Stat(e.Instance.UncleanMark())
+	return err == nil && !e.Running()
+}
+
 // discardUnsaved makes an instance empty whose emulator ended without saving. What lies on its disk then is the state of
 // an earlier stop beside newer objects: a cloud that never was, in which deliveries would be made a second time.
 func (e Emulator) discardUnsaved() (bool, error) {
-	_, err := os.Stat(e.Instance.UncleanMark())
-	if errors.Is(err, os.ErrNotExist) {
+	if !e.Died() {
 		return false, nil
-	}
-	if err != nil {
-		return false, err
 	}
 	return true, e.Wipe()
 }

@@ -125,11 +125,11 @@ func batch(ctx context.Context, e events.SQSEvent) (any, error) {
 			return nil, err
 		}
 		received, _ := strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
-		if o.Do == "unknown-id" { // names a message that was not in the batch
+		if o.Do == "empty-id" { // names no message
 			if err := note(ctx, o.Key, received); err != nil {
 				return nil, err
 			}
-			return events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{{ItemIdentifier: "no-such-message"}}}, nil
+			return events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{{ItemIdentifier: ""}}}, nil
 		}
 		if o.Do == "visibility" {
 			if err := note(ctx, o.Key, received); err != nil {

@@ -1,0 +1,137 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"almanac/localstack/internal/instance"
+	"almanac/localstack/internal/step"
+)
+
+func installer(t *testing.T) Installer {
+	t.Helper()
+	i, err := instance.New(t.TempDir(), "test", instance.MiniStack, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Installer{Instance: i, Client: http.DefaultClient, Report: &step.Reporter{Out: &bytes.Buffer{}, Now: time.Now}}
+}
+
+func put(t *testing.T, path, content string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestOnceDoesAPartAgainOnlyWhenItsInputsChanged(t *testing.T) {
+	in := installer(t)
+	lock := put(t, in.path("lock"), "one")
+	result := in.path("result")
+	done := 0
+	run := func() string {
+		t.Helper()
+		note, err := in.once("part", []string{lock}, []string{result}, func() error { done++; put(t, result, "made"); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return note
+	}
+	if run(); done != 1 {
+		t.Fatalf("done %d times, want 1", done)
+	}
+	if note := run(); done != 1 || note != nothingToDo {
+		t.Errorf("again with nothing changed: done %d times, note %q", done, note)
+	}
+	put(t, lock, "two")
+	if run(); done != 2 {
+		t.Errorf("with another lock: done %d times, want 2", done)
+	}
+	if err := os.Remove(result); err != nil {
+		t.Fatal(err)
+	}
+	if run(); done != 3 {
+		t.Errorf("with the result removed: done %d times, want 3", done)
+	}
+}
+
+func TestOnceTakesAPartThatFailedAsNotDone(t *testing.T) {
+	in := installer(t)
+	lock, result := put(t, in.path("lock"), "one"), put(t, in.path("result"), "half made")
+	for range 2 {
+		if note, err := in.once("part", []string{lock}, []string{result}, func() error { return errors.New("cut off") }); err == nil {
+			t.Errorf("a failed part: %q, no error", note)
+		}
+	}
+	if err := os.Remove(result); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.once("part", []string{lock}, []string{result}, func() error { return nil }); err == nil || !strings.Contains(err.Error(), result) {
+		t.Errorf("a part that made nothing: %v, want an error that names %s", err, result)
+	}
+	if _, err := in.once("part", []string{in.path("missing")}, nil, func() error { return nil }); err == nil || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("a missing lock: %v", err)
+	}
+}
+
+func TestFetchedTellsNoNetworkFromOtherCauses(t *testing.T) {
+	in := installer(t)
+	put(t, in.log(), "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES\n")
+	registry := httptest.NewServer(http.NotFoundHandler())
+	cause := errors.New("pip install: exit status 1")
+	if err := in.fetched(context.Background(), registry.URL, nil); err != nil {
+		t.Error(err)
+	}
+	if err := in.fetched(context.Background(), registry.URL, cause); !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(err.Error(), "DO NOT MATCH") || strings.Contains(err.Error(), "network") {
+		t.Errorf("with the registry there: %v", err)
+	}
+	registry.Close()
+	if err := in.fetched(context.Background(), registry.URL, cause); !strings.Contains(err.Error(), "network") || !strings.Contains(err.Error(), registry.URL) {
+		t.Errorf("with the registry away: %v", err)
+	}
+}
+
+func TestRequirementsArePinnedByHash(t *testing.T) {
+	for _, path := range []string{"../../requirements.txt", "../../demo/requirements.txt"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pinned := 0
+		for _, entry := range strings.Split(strings.ReplaceAll(string(text), "\\\n", " "), "\n") {
+			if entry = strings.TrimSpace(entry); entry == "" || strings.HasPrefix(entry, "#") {
+				continue
+			}
+			pinned++
+			if !strings.Contains(entry, "==") || !strings.Contains(entry, "--hash=sha256:") {
+				t.Errorf("%s: %.60s is not pinned to a version and a hash", path, entry)
+			}
+		}
+		if pinned == 0 {
+			t.Errorf("%s pins nothing", path)
+		}
+	}
+}
+
+func TestRunKeepsTheOutputInTheLog(t *testing.T) {
+	in := installer(t)
+	err := in.run(t.Context(), in.Instance.Root, "sh", "-c", "echo something went wrong; exit 3")
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), in.log()) {
+		t.Errorf("%v", err)
+	}
+	if text, err := os.ReadFile(in.log()); err != nil || !strings.Contains(string(text), "something went wrong") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
