@@ -44,7 +44,7 @@ func TestSQSPartialBatchFailures(t *testing.T) {
 		}
 	}
 	if got := deliveries(t, good); len(got) != 1 {
-		t.Errorf("the good message was delivered %d times, want once", len(got))
+		t.Errorf("the good message was delivered %d times, want once: %+v; the bad one: %+v", len(got), got, all)
 	}
 }
 
@@ -115,6 +115,16 @@ func TestSQSEmptyFailureIDIsIgnored(t *testing.T) {
 	if got := deliveries(t, key); len(got) != 1 {
 		mended(t, "the message was delivered %d times", len(got))
 	}
+}
+
+func TestSQSNullListOfFailuresReturnsTheBatch(t *testing.T) {
+	t.Parallel()
+	url, _ := queueAndFunction(t, 1, 10, nil)
+	key := t.Name() + run
+	send(t, url, map[string]any{"do": "null-list", "key": key})
+	// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html: a null list is a complete success, so
+	// once this is mended there is no second delivery to wait for.
+	waitDeliveries(t, key, 2, 30*time.Second)
 }
 
 func TestSQSMaximumConcurrency(t *testing.T) {
