@@ -2,6 +2,9 @@ module almanac
 
 go 1.26.8
 
+// The CDK command ships templates of Go programs there.
+ignore ./infra/node_modules
+
 require (
 	code.dny.dev/ssrf v0.3.0 // indirect
 	github.com/Masterminds/semver/v3 v3.5.0 // indirect

@@ -49,7 +49,8 @@ func userPool(d Deployment) *awscognito.UserPoolProps {
 	}
 	return &awscognito.UserPoolProps{
 		SelfSignUpEnabled:   jsii.Bool(false), // an administrator invites
-		SignInAliases:       &awscognito.SignInAliases{Email: jsii.Bool(true)},
+		// By user name, not by e-mail alias: with the alias a token's username is a random id, and nobody could read an audit.
+		SignInAliases:       &awscognito.SignInAliases{Username: jsii.Bool(true)},
 		SignInCaseSensitive: jsii.Bool(false),
 		AutoVerify:          &awscognito.AutoVerifiedAttrs{Email: jsii.Bool(true)},
 		AccountRecovery:     awscognito.AccountRecovery_EMAIL_ONLY,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"almanac/localstack/internal/demo"
 	"almanac/localstack/internal/deploy"
 	"almanac/localstack/internal/emulator"
 	"almanac/localstack/internal/install"
@@ -36,13 +37,13 @@ type cloud struct {
 
 var commands = map[string]func(cloud, context.Context) error{
 	"up": cloud.up, "check": cloud.check, "install": cloud.install, "start": cloud.start, "deploy": cloud.deploy,
-	"seed": cloud.seed, "env": cloud.env, "status": cloud.status, "stop": cloud.stop,
+	"seed": cloud.seed, "demo": cloud.demo, "env": cloud.env, "status": cloud.status, "stop": cloud.stop,
 }
 
 func (c cloud) do(ctx context.Context) error { return commands[c.command](c, ctx) }
 
 func (c cloud) up(ctx context.Context) error {
-	for _, part := range []func(cloud, context.Context) error{cloud.check, cloud.install, cloud.start, cloud.deploy, cloud.seed} {
+	for _, part := range []func(cloud, context.Context) error{cloud.check, cloud.install, cloud.start, cloud.deploy, cloud.seed, cloud.demo} {
 		if err := part(c, ctx); err != nil {
 			return err
 		}
@@ -164,6 +165,24 @@ func (c cloud) seed(ctx context.Context) error {
 		return err
 	}
 	return seed.Seeder{Instance: c.instance, Outputs: outputs, HTTP: c.client, Report: c.report}.All(ctx)
+}
+
+func (c cloud) demo(ctx context.Context) error {
+	if err := c.alive(); err != nil {
+		return err
+	}
+	return demo.Demo{Instance: c.instance, HTTP: c.client, Report: c.report, Pause: pause}.Run(ctx)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // env prints what a client of this cloud needs, as shell settings.

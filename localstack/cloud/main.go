@@ -28,6 +28,7 @@ const usage = `usage: cloud COMMAND [-instance NAME] [-port N]
   start    emulator and receivers          (-emulator-only: the emulator alone)
   deploy   build the functions, deploy the app
   seed     users, demo data, webhook secret, sender
+  demo     the demo's definitions, its first files, the summary
   env      print the settings for a client of this cloud, for: eval "$(cloud env)"
   status   what runs
   stop     stop what start started         (-wipe: remove the cloud's data too)

@@ -195,7 +195,7 @@ func definition(t *testing.T, change func(*schedule.Definition)) schedule.Defini
 	}
 	id = fmt.Sprintf("%s-%d", strings.Trim(id, "-"), time.Now().UnixMilli()%1e9)
 	d := schedule.Definition{ID: id, Workspace: "EWR", Name: "Test of " + id, Owner: "ops@example.com", Source: "flights",
-		Query: "select flight_id, carrier, flight from flights where origin = :workspace and flight_id <= 100 order by flight_id"}
+		Query: "select flight_id, carrier, flight from flights where origin = :workspace order by flight_id limit 100"}
 	d.Recurrence.Cron, d.Recurrence.Zone = "30 6 * * *", "America/New_York"
 	d.Recipients = []schedule.Recipient{{Email: id + "@example.com"}}
 	if change != nil {
