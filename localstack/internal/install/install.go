@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"almanac/localstack/internal/instance"
 	"almanac/localstack/internal/machine"
 	"almanac/localstack/internal/process"
@@ -35,16 +37,25 @@ type Installer struct {
 	Report   *step.Reporter
 }
 
-// All installs every part that is not there yet.
+// All installs every part that is not there yet: what comes from PyPI beside what comes from npm. The first failure
+// stops the other.
 func (in Installer) All(ctx context.Context) error {
-	parts := []struct {
-		name string
-		do   func(context.Context) (note string, err error)
-	}{
-		{"install the emulator into .local/venv", in.emulator},
-		{"make the demo data", in.demoData},
-		{"install the CDK command into infra/node_modules", in.cdk},
-	}
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error { // the demo data is fetched by the emulator's own pip
+		return in.parts(ctx, part{"install the emulator into .local/venv", in.emulator}, part{"make the demo data", in.demoData})
+	})
+	both.Go(func() error {
+		return in.parts(ctx, part{"install the CDK command into infra/node_modules", in.cdk})
+	})
+	return both.Wait()
+}
+
+type part struct {
+	name string
+	do   func(context.Context) (note string, err error)
+}
+
+func (in Installer) parts(ctx context.Context, parts ...part) error {
 	for _, p := range parts {
 		if err := in.Report.RunNote(p.name, func() (string, error) { return p.do(ctx) }); err != nil {
 			return err
