@@ -19,7 +19,9 @@ import (
 
 // lists has a table of its own: every list is compared whole.
 func lists(t *testing.T, b *bench) {
+	shared := b
 	b = newBench(t, Harness{DB: b.tap.DynamoDB.(Client), Advance: b.advance})
+	defer func() { shared.tap.eventual.Add(b.tap.eventual.Load()) }()
 	var due, open []string
 	ends := map[string][]string{}
 	for i := range 40 {

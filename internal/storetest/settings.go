@@ -14,7 +14,9 @@ import (
 
 // settings are the rows that no table guards, in a table of their own.
 func settings(t *testing.T, b *bench) {
+	shared := b
 	b = newBench(t, Harness{DB: b.tap.DynamoDB.(Client), Advance: b.advance})
+	defer func() { shared.tap.eventual.Add(b.tap.eventual.Load()) }()
 	t.Run("control", func(t *testing.T) { control(t, b) })
 	t.Run("clock", func(t *testing.T) { clock(t, b) })
 	t.Run("workspaces and sources", func(t *testing.T) { documents(t, b) })

@@ -54,6 +54,9 @@ func streaks(t *testing.T, b *bench) {
 			func(place) row { return row{schema.OpenRun: nil} }},
 		{"an older success is still the last success", func(p place) row { return active(p).with(row{schema.LastRunNominal: nominal.Add(time.Hour)}) }, succeeded,
 			func(place) row { return row{schema.OpenRun: nil, schema.LastSuccess: nominal} }},
+		{"an older success does not take its place", func(p place) row {
+			return active(p).with(row{schema.LastRunNominal: nominal.Add(time.Hour), schema.LastSuccess: nominal.Add(time.Hour)})
+		}, succeeded, func(place) row { return row{schema.OpenRun: nil} }},
 		{"open_run stays where it names another run", func(p place) row { return active(p).with(row{schema.OpenRun: "2013-06-03T13:00:00Z"}) }, failedOnce,
 			func(p place) row {
 				return lastRun(p, schedule.Failed, row{schema.Streak: 4, schema.LastRunCode: "query_invalid"}).with(row{schema.OpenRun: nil})
@@ -136,51 +139,56 @@ func goneSchedules(t *testing.T, b *bench) {
 // changingSchedules lets the schedule change after the settle has read it and before it writes.
 func changingSchedules(t *testing.T, b *bench) {
 	later := nominal.Add(time.Hour)
+	latest := row{schema.LastRun: "latest", schema.LastRunNominal: later.Add(time.Hour), schema.LastRunState: "skipped", schema.LastRunCode: nil}
 	for _, c := range []struct {
 		name string
 		to   func(p place) row // nil: gone
 		want func(p place) row
 		do   schedule.Outcome
+		was  row // how it stood before, besides scheduleRow
 	}{
 		{"a later run settled", func(p place) row {
 			return scheduleRow(p, "active").with(row{schema.Streak: 0, schema.LastRun: "later", schema.LastRunNominal: later, schema.LastRunState: "succeeded", schema.LastSuccess: later})
-		}, func(place) row { return row{schema.OpenRun: nil} }, failedOnce},
+		}, func(place) row { return row{schema.OpenRun: nil} }, failedOnce, nil},
+		{"a later run was skipped", func(p place) row { return scheduleRow(p, "active").with(latest) }, func(place) row { return row{schema.OpenRun: nil} }, failedOnce, nil},
+		{"a later success", func(p place) row { return scheduleRow(p, "active").with(latest).with(row{schema.LastSuccess: later}) },
+			func(place) row { return row{schema.OpenRun: nil} }, succeeded, latest},
 		{"an earlier run failed", func(p place) row { return scheduleRow(p, "active").with(row{schema.Streak: 4}) },
 			func(p place) row {
 				return lastRun(p, schedule.Failed, row{schema.Streak: 5, schema.LastRunCode: "query_invalid"})
-			}, failedOnce},
+			}, failedOnce, nil},
 		{"an earlier success", func(p place) row {
 			return scheduleRow(p, "active").with(row{schema.LastSuccess: nominal.Add(-time.Hour)})
 		},
 			func(p place) row {
 				return lastRun(p, schedule.Succeeded, row{schema.Streak: 0, schema.LastRunCode: nil, schema.LastSuccess: nominal})
-			}, succeeded},
+			}, succeeded, nil},
 		{"the next occurrence was admitted", func(p place) row {
 			return scheduleRow(p, "active").with(row{schema.OpenRun: "next", schema.LastNominal: nextDue})
 		},
 			func(p place) row {
 				return lastRun(p, schedule.Failed, row{schema.Streak: 4, schema.LastRunCode: "query_invalid", schema.OpenRun: "next"})
-			}, failedOnce},
+			}, failedOnce, nil},
 		{"it was edited, and the code pauses", func(p place) row {
 			return scheduleRow(p, "active").with(row{schema.Version: 3, schema.NextDueAt: later})
 		},
 			func(p place) row {
 				return lastRun(p, schedule.Failed, row{schema.Streak: 4, schema.LastRunCode: "source_access_denied", schema.State: "paused", schema.NextDueAt: nil,
 					schema.DueShard: nil, schema.PauseReason: "source_access_denied", schema.PausedBy: "system", schema.PausedAt: wall})
-			}, deniedAccess},
+			}, deniedAccess, nil},
 		{"a person paused it, and the code would", func(p place) row { return scheduleRow(p, "paused") },
 			func(p place) row {
 				return lastRun(p, schedule.Failed, row{schema.Streak: 4, schema.LastRunCode: "source_access_denied"})
-			}, deniedAccess},
+			}, deniedAccess, nil},
 		{"it was deleted", func(p place) row { return scheduleRow(p, "deleted") },
 			func(p place) row {
 				return lastRun(p, schedule.Failed, row{schema.Streak: 4, schema.LastRunCode: "query_invalid"})
-			}, failedOnce},
-		{"it is gone", nil, nil, failedOnce},
+			}, failedOnce, nil},
+		{"it is gone", nil, nil, failedOnce, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := b.place()
-			before := running(p, scheduleRow(p, "active"))
+			before := running(p, scheduleRow(p, "active").with(c.was))
 			b.write(t, before)
 			changed, once := world{}, false
 			if c.to != nil {

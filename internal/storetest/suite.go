@@ -62,6 +62,9 @@ func Run(t *testing.T, h Harness) {
 	t.Run("settle", func(t *testing.T) { settle(t, b) })
 	t.Run("lists", func(t *testing.T) { lists(t, b) })
 	t.Run("settings", func(t *testing.T) { settings(t, b) })
+	if n := b.tap.eventual.Load(); n > 0 {
+		t.Errorf("%d reads of the table's own rows may have been behind, want consistent reads", n)
+	}
 }
 
 // bench is a store over a table of its own, behind a tap.

@@ -23,6 +23,8 @@ type tap struct {
 	store.DynamoDB
 	calls  atomic.Int64
 	writes atomic.Int64
+	// eventual counts reads of the table that may be behind: only indexes may.
+	eventual atomic.Int64
 	// before and after are asked for call n, from 0, of an operation. An error from before: the call was never served.
 	// An error from after: it was, and its reply is lost. They may block, to hold one caller while another goes on.
 	before, after func(n int, operation string) error
@@ -58,11 +60,18 @@ func through[I, O any](t *tap, ctx context.Context, operation string, in *I, ser
 	return out, err
 }
 
+func (t *tap) consistent(asked *bool) {
+	if !aws.ToBool(asked) {
+		t.eventual.Add(1)
+	}
+}
+
 func isWrite(operation string) bool {
 	return strings.HasPrefix(operation, "Put") || strings.HasPrefix(operation, "Update") || strings.HasPrefix(operation, "Transact")
 }
 
 func (t *tap) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	t.consistent(in.ConsistentRead)
 	return through(t, ctx, "GetItem", in, t.DynamoDB.GetItem)
 }
 
@@ -79,6 +88,9 @@ func (t *tap) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrite
 }
 
 func (t *tap) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	if in.IndexName == nil {
+		t.consistent(in.ConsistentRead)
+	}
 	out, err := through(t, ctx, "Query", in, t.DynamoDB.Query)
 	if err == nil && t.stale != nil && in.IndexName != nil {
 		t.stale(in, out)
@@ -88,6 +100,9 @@ func (t *tap) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dyn
 
 // BatchGetItem serves only some of the keys where unprocessed says so.
 func (t *tap) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	for _, ask := range in.RequestItems {
+		t.consistent(ask.ConsistentRead)
+	}
 	if t.unprocessed == nil {
 		return through(t, ctx, "BatchGetItem", in, t.DynamoDB.BatchGetItem)
 	}
