@@ -29,8 +29,11 @@ type invocation struct {
 	once     sync.Once
 	dead     atomic.Bool
 
-	calls   int // outside calls so far
-	now     string
+	mu    sync.Mutex
+	after map[int]func()
+	next  int
+
+	calls   int   // outside calls so far
 	pending fault // what comes after the call under way
 	twice   bool  // the call under way is to be sent again
 	again   bool  // it is being sent again
@@ -40,7 +43,44 @@ type invocationKey struct{}
 
 func (i *invocation) Deadline() (time.Time, bool) { return i.deadline, true }
 func (i *invocation) Done() <-chan struct{}       { return i.done }
-func (i *invocation) expire()                     { i.once.Do(func() { close(i.done) }) }
+
+// expire ends the invocation's time, and that of every context made from it, before it returns.
+func (i *invocation) expire() {
+	i.once.Do(func() {
+		close(i.done)
+		i.mu.Lock()
+		after := i.after
+		i.after = nil
+		i.mu.Unlock()
+		for _, f := range after {
+			f()
+		}
+	})
+}
+
+// AfterFunc lets package context hear of the end without a goroutine of its own.
+func (i *invocation) AfterFunc(f func()) (stop func() bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.Err() != nil {
+		go f()
+		return func() bool { return false }
+	}
+	if i.after == nil {
+		i.after = map[int]func(){}
+	}
+	n := i.next
+	i.next++
+	i.after[n] = f
+	return func() bool {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		_, there := i.after[n]
+		delete(i.after, n)
+		return there
+	}
+}
+
 func (i *invocation) Err() error {
 	select {
 	case <-i.done:
@@ -290,6 +330,7 @@ func (w *world) freeze(inv *invocation, n int, f func()) (z *frozen, ok bool) {
 	}()
 	select {
 	case <-z.held:
+		w.sandbox()
 		return z, true
 	case <-z.finished:
 		return z, false

@@ -185,12 +185,11 @@ func (w *world) wire() {
 	w.must(err)
 	w.deliverer = &schedule.Deliverer{
 		Ledger: w.store, Files: files{&bucket.Store{API: twiceS3{w.s3, w}, Bucket: "files", Pause: w.store.Pause}},
-		Sources: &boot.Sources{Configs: w.store, SQLite: &sqlite.Fetcher{Bucket: &databucket.Bucket{API: w.s3, Name: "data"},
-			Dir: filepath.Join(w.t.TempDir(), "sources"), Defaults: source.Defaults, Now: w.wall}},
 		Channels: map[string]channel.Channel{channel.Email: mail, channel.Webhook: tap{hook, w}},
 		Clocks:   clocks, Timing: w.timing, Token: w.token, Entropy: w.entropy, Links: "https://almanac.example",
 		Allowed: boot.AllowList(nil), Log: log, Count: counted,
 	}
+	w.sandbox()
 	settler := *w.deliverer
 	settler.Files, settler.Sources = nil, nil // what schedule-exhaust does not hold
 	w.dispatcher = &schedule.Dispatcher{Ledger: w.store, Queue: w.queue, Clocks: clocks, Timing: w.timing, Token: w.token, Log: log, Count: counted}
@@ -201,6 +200,14 @@ func (w *world) wire() {
 		Sign: func(_ context.Context, f schedule.RecordedFile, life time.Duration) (string, error) {
 			return fmt.Sprintf("signed %s for %s", f.Key, life), nil
 		}}
+}
+
+// sandbox gives the invocations to come a process of their own: a held one keeps its folder of data files to itself.
+func (w *world) sandbox() {
+	d := *w.deliverer
+	d.Sources = &boot.Sources{Configs: w.store, SQLite: &sqlite.Fetcher{Bucket: &databucket.Bucket{API: w.s3, Name: "data"},
+		Dir: filepath.Join(w.t.TempDir(), "sources"), Defaults: source.Defaults, Now: w.wall}}
+	w.deliverer = &d
 }
 
 // files adapts the bucket to the domain, as package boot does.
@@ -644,3 +651,17 @@ func (w *world) set(k schema.Key, name string, v dynamotypes.AttributeValue) {
 }
 
 func txt(s string) dynamotypes.AttributeValue { return &dynamotypes.AttributeValueMemberS{Value: s} }
+
+func (w *world) remove(k schema.Key, name string) {
+	w.t.Helper()
+	_, err := w.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("Schedules"), Key: row(k), UpdateExpression: aws.String("REMOVE #a"),
+		ExpressionAttributeNames: map[string]string{"#a": name}})
+	w.must(err)
+}
+
+// overwrite changes a produced file behind the product's back.
+func (w *world) overwrite(key, body string) {
+	w.t.Helper()
+	_, err := w.s3.PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String("files"), Key: &key, Body: strings.NewReader(body)})
+	w.must(err)
+}
