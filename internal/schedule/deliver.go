@@ -80,7 +80,8 @@ func (d *Deliverer) Handle(ctx context.Context, body string) Disposition {
 	id, err := DecodeMessage(body)
 	if err != nil {
 		// Nobody can read it: at once back, so that it soon reaches the dead-letter queue, whose consumer keeps it.
-		d.Log.Error("message cannot be read", "error", err.Error())
+		// What it holds is not logged: it came from a stranger.
+		d.Log.Error("message cannot be read", "code", failure.MessageInvalid, "bytes", len(body))
 		return again(0)
 	}
 	w := &work{Deliverer: d, id: id, log: d.Log.With("run", id)}

@@ -29,7 +29,7 @@ func (e *Exhauster) Handle(ctx context.Context, messageID, body string) error {
 	id, err := DecodeMessage(body)
 	if err != nil {
 		now := d.Clocks.Wall()
-		d.Log.Error("a message that cannot be read is kept for a person", "message", messageID, "error", err.Error())
+		d.Log.Error("a message that cannot be read is kept for a person", "message", messageID, "code", failure.MessageInvalid, "bytes", len(body))
 		d.Count("dead_letters", 1, "unreadable", "")
 		return e.Ledger.RecordDead(ctx, DeadLetter{MessageID: messageID, Queue: e.QueueName, Body: failure.Cut(body, 4096), Reason: failure.From(err).Cut(), At: now}, now.Add(d.Timing.RunRetention.Std()))
 	}

@@ -2,7 +2,9 @@ package schedule
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -11,14 +13,15 @@ type Duration time.Duration
 
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
 
+// UnmarshalJSON answers with the decoder's own kind of error, so that the decoder adds which field it was.
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return fmt.Errorf("duration %s: want text such as \"30s\"", b)
+	v, err := time.Duration(0), json.Unmarshal(b, &s)
+	if err == nil {
+		v, err = time.ParseDuration(s)
 	}
-	v, err := time.ParseDuration(s)
 	if err != nil {
-		return fmt.Errorf("duration %q: want text such as \"30s\"", s)
+		return &json.UnmarshalTypeError{Value: string(b), Type: reflect.TypeFor[Duration]()}
 	}
 	*d = Duration(v)
 	return nil
@@ -68,6 +71,10 @@ func DefaultTiming() Timing {
 func ParseTiming(text string) (Timing, error) {
 	var t Timing
 	if err := strictJSON([]byte(text), &t); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return t, fmt.Errorf("TIMING: %s", jsonProblem(err))
+		}
 		return t, fmt.Errorf("TIMING: %w", err)
 	}
 	return t, t.Validate()

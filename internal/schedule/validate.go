@@ -59,7 +59,11 @@ func ParseDefinition(raw []byte) (Definition, error) {
 // jsonProblem turns the decoder's words into a problem with a field.
 func jsonProblem(err error) Problem {
 	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	switch {
+	case !errors.As(err, &wrong):
+	case wrong.Type == reflect.TypeFor[Duration]():
+		return Problem{wrong.Field, failure.Cut(wrong.Value, 60), `a duration in text, such as "30s"`}
+	default:
 		return Problem{wrong.Field, "a " + wrong.Value, "a " + typeName(wrong.Type)}
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
