@@ -17,6 +17,7 @@ import (
 	"almanac/internal/channel"
 	"almanac/internal/channel/email"
 	"almanac/internal/channel/webhook"
+	"almanac/internal/loopback"
 	"almanac/internal/queue"
 	"almanac/internal/schedule"
 	"almanac/internal/source"
@@ -50,7 +51,11 @@ func Start(ctx context.Context, need ...string) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	ac, err := awsconfig.LoadDefaultConfig(ctx)
+	var options []func(*awsconfig.LoadOptions) error
+	if cfg.Local != "" {
+		options = append(options, awsconfig.WithHTTPClient(loopback.Client(time.Minute)))
+	}
+	ac, err := awsconfig.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("AWS configuration: %w", err)
 	}

@@ -89,7 +89,7 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 		c.Timing = schedule.DefaultTiming()
 	}
 	if c.Local != "" {
-		if err := loopback(c.Endpoint); err != nil {
+		if err := onLoopback(c.Endpoint); err != nil {
 			problems = append(problems, err.Error())
 		}
 	}

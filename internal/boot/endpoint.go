@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// loopback refuses an endpoint that is not this machine: the local profile must never reach a real account.
-func loopback(endpoint string) error {
+// onLoopback refuses an endpoint that is not this machine: the local profile must never reach a real account.
+func onLoopback(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" {
 		return fmt.Errorf("AWS_ENDPOINT_URL is %q; the local profile wants an address on loopback such as http://127.0.0.1:4566", endpoint)
