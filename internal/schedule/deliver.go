@@ -97,14 +97,15 @@ func (d *Deliverer) Handle(ctx context.Context, body string) Disposition {
 // work is one message's way through the consumer.
 type work struct {
 	*Deliverer
-	id    string
-	log   *slog.Logger
-	run   Run
-	lease Lease
-	def   Version
-	live  map[string]bool // recipients of the schedule's present version, by target key; nil: all of the run's
-	fresh bool            // something was recorded since begin
-	bytes []byte          // the file's content, read once where it is attached
+	id     string
+	log    *slog.Logger
+	run    Run
+	lease  Lease
+	def    Version
+	live   map[string]bool // recipients of the schedule's present version, by target key; nil: all of the run's
+	fresh  bool            // something was recorded since begin
+	unsure bool            // whether a file was recorded: the reply was lost, and so was the read after it
+	bytes  []byte          // the file's content, read once where it is attached
 }
 
 var errLost = errors.New("another worker holds the run")
@@ -248,11 +249,6 @@ func Backoff(n int, retryAfter time.Duration, t Timing) time.Duration {
 // before the attempts' end.
 func (w *work) settleExhausted(ctx context.Context) error {
 	w.lease = Lease{Token: w.Token(), Now: w.Clocks.Wall()}
-	def, err := w.Ledger.Definition(ctx, w.run.Schedule, w.run.Version)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return err
-	}
-	w.def = def
 	f := failure.New(failure.AttemptsExhausted, "every attempt failed or died; the last error kept is %s: %s", orNone(w.run.ErrorCode), orNone(w.run.ErrorText))
 	if w.run.StopBy != "" {
 		f = w.stopped(w.run)

@@ -60,11 +60,6 @@ func (e *Exhauster) neverStarted(ctx context.Context, w *work) error {
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
-	def, err := w.Ledger.Definition(ctx, w.run.Schedule, w.run.Version)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return err
-	}
-	w.def = def
 	f := failure.New(failure.NeverStarted, "its message reached the dead-letter queue %d times without an attempt between", w.Timing.NeverStarted)
 	if w.run.StopBy != "" {
 		f = w.stopped(w.run)

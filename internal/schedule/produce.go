@@ -61,6 +61,7 @@ func (w *work) produce(ctx context.Context) error {
 		return w.timely(ctx, err)
 	}
 	if err := w.Ledger.RecordFile(ctx, w.run, w.now(), file); err != nil {
+		w.unsure = !IsConflict(err)
 		return err
 	}
 	w.run.File, w.fresh = &file, true

@@ -325,23 +325,19 @@ func interrupted(s Submission) *failure.Failure {
 }
 
 // fail settles the run as failed. Before that every recipient without an outcome gets one: what was certainly not
-// accepted, or never asked, is not sent; what may have been accepted is unknown.
+// accepted, or never asked, is not sent; what may have been accepted is unknown. What this needs to know and an attempt
+// that broke off early does not, is read first.
 func (w *work) fail(ctx context.Context, f *failure.Failure) error {
+	if err := w.complete(ctx); err != nil {
+		return err
+	}
 	o := Outcome{Event: Fail, Code: f.Code, Message: f.Message}
 	if w.run.File != nil {
-		subs, err := w.Ledger.Submissions(ctx, w.id)
+		all, err := w.everyone(ctx)
 		if err != nil {
 			return err
 		}
-		byKey := map[string]Submission{}
-		for _, s := range subs {
-			byKey[s.Channel+"#"+s.RecipientHash] = s
-		}
-		for _, t := range Targets(w.def.Recipients) {
-			sub, ok := byKey[t.key()]
-			if !ok {
-				sub = Submission{Run: w.id, Channel: t.Channel(), RecipientHash: t.Hash, Recipient: t.Address()}
-			}
+		for _, sub := range all {
 			state, err := w.giveUp(ctx, sub, f.Code)
 			if err != nil {
 				return err
@@ -355,6 +351,44 @@ func (w *work) fail(ctx context.Context, f *failure.Failure) error {
 		}
 	}
 	return w.settle(ctx, o)
+}
+
+// complete reads the definition, and whether a file is recorded, where this attempt does not know. A definition that is
+// gone leaves the submissions that there are.
+func (w *work) complete(ctx context.Context) error {
+	if w.def.Number == 0 {
+		def, err := w.Ledger.Definition(ctx, w.run.Schedule, w.run.Version)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		w.def = def
+	}
+	if w.unsure {
+		r, err := w.Ledger.Run(ctx, w.id)
+		if err != nil {
+			return err
+		}
+		w.run.File, w.unsure = r.File, false
+	}
+	return nil
+}
+
+// everyone lists the submission of each recipient, one without a state for those that have none.
+func (w *work) everyone(ctx context.Context) ([]Submission, error) {
+	all, err := w.Ledger.Submissions(ctx, w.id)
+	if err != nil {
+		return nil, err
+	}
+	asked := map[string]bool{}
+	for _, s := range all {
+		asked[s.Channel+"#"+s.RecipientHash] = true
+	}
+	for _, t := range Targets(w.def.Recipients) {
+		if !asked[t.key()] {
+			all = append(all, Submission{Run: w.id, Channel: t.Channel(), RecipientHash: t.Hash, Recipient: t.Address()})
+		}
+	}
+	return all, nil
 }
 
 // giveUp brings one submission of a run that is about to fail to its end.

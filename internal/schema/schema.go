@@ -62,8 +62,6 @@ const (
 	Zone           = "zone"
 
 	// run
-	Schedule     = "schedule"
-	Occurrence   = "occurrence"
 	Nominal      = "nominal"
 	Manual       = "manual"
 	DefVersion   = "def_version"

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"almanac/internal/channel"
@@ -128,8 +129,9 @@ func decodeRun(it item) (schedule.Run, error) {
 		return schedule.Run{}, schedule.ErrNotFound
 	}
 	var t times
+	k := keyOf(it)
 	r := schedule.Run{
-		Schedule: str(it, schema.Schedule), Occurrence: str(it, schema.Occurrence), Nominal: t.read(it, schema.Nominal),
+		Schedule: strings.TrimPrefix(string(k.PK), "SCHED#"), Occurrence: strings.TrimPrefix(string(k.SK), schema.RunPrefix), Nominal: t.read(it, schema.Nominal),
 		Manual: flag(it, schema.Manual), Version: num(it, schema.DefVersion), Workspace: str(it, schema.Workspace),
 		State: schedule.RunState(str(it, schema.State)), Attempts: num(it, schema.Attempts), AttemptsLeft: num(it, schema.AttemptsLeft),
 		Yields: num(it, schema.Yields), Offers: num(it, schema.Offers), DeadLetters: num(it, schema.DeadLetters),

@@ -32,7 +32,7 @@ func (s *Store) Run(ctx context.Context, id string) (schedule.Run, error) {
 func (s *Store) Admit(ctx context.Context, a schedule.Admission) error {
 	r := a.Run
 	put := compact(map[string]any{
-		schema.Schedule: r.Schedule, schema.Occurrence: r.Occurrence, schema.Nominal: r.Nominal, schema.Manual: r.Manual,
+		schema.Nominal: r.Nominal, schema.Manual: r.Manual,
 		schema.DefVersion: r.Version, schema.Workspace: r.Workspace, schema.AttemptsLeft: r.AttemptsLeft, schema.Attempts: 0, schema.Yields: 0, schema.Offers: 0,
 		schema.DeadLetters: 0, schema.WakeAt: r.WakeAt, schema.OpenShard: schema.OpenShardOf(r.ID()), schema.FileExpires: r.FileExpires, schema.LinkExpires: r.LinkExpires,
 		schema.RequestedBy: r.RequestedBy, schema.RequestHash: r.RequestHash, schema.CreatedAt: r.CreatedAt, schema.AdmittedBy: a.Token,

@@ -21,7 +21,7 @@ const stamp = "2026-11-30T08:00:00.000Z " // how a line of the timeline begins a
 // runRow is a valid run in a state.
 func runRow(p place, state string) row {
 	r := row{
-		schema.Schedule: p.schedule, schema.Occurrence: p.occurrence, schema.Nominal: nominal, schema.DefVersion: 1, schema.Workspace: "EWR",
+		schema.Nominal: nominal, schema.DefVersion: 1, schema.Workspace: "EWR",
 		schema.State: state, schema.Attempts: 0, schema.AttemptsLeft: 5, schema.Yields: 0, schema.Offers: 1, schema.DeadLetters: 1,
 		schema.WakeAt: wall.Add(-time.Minute), schema.OpenShard: schema.OpenShardOf(p.run()), schema.CreatedAt: wall.Add(-time.Hour),
 		schema.AdmittedBy: "dispatcher-1", schema.ExpiresAt: expires.Unix(), schema.Timeline: []string{"2026-11-30T07:00:00.000Z admitted"},
@@ -62,7 +62,7 @@ func lastRun(p place, state schedule.RunState, changes row) row {
 // admitted is the whole row of a fresh run.
 func admitted(p place, changes row) row {
 	return row{
-		schema.Schedule: p.schedule, schema.Occurrence: p.occurrence, schema.Nominal: nominal, schema.DefVersion: 2, schema.Workspace: "EWR",
+		schema.Nominal: nominal, schema.DefVersion: 2, schema.Workspace: "EWR",
 		schema.State: "queued", schema.Attempts: 0, schema.AttemptsLeft: 5, schema.Yields: 0, schema.Offers: 0, schema.DeadLetters: 0,
 		schema.WakeAt: wall.Add(5 * time.Minute), schema.OpenShard: schema.OpenShardOf(p.run()), schema.CreatedAt: wall,
 		schema.AdmittedBy: "dispatcher-2", schema.ExpiresAt: expires.Unix(), schema.Timeline: []string{stamp + "admitted"},

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"almanac/localstack/internal/instance"
-	"almanac/localstack/internal/loopback"
+	"almanac/internal/loopback"
 	"almanac/localstack/internal/step"
 )
 

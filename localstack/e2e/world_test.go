@@ -10,13 +10,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"almanac/internal/loopback"
 	"almanac/internal/schedule"
 	"almanac/internal/store"
 
@@ -67,17 +67,10 @@ func (w *world) open() error {
 	}
 	w.outputs = stacks["Almanac-local"]
 	w.receiver = os.Getenv("ALMANAC_WEBHOOK_RECEIVER")
-	w.aws = aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(os.Getenv("ALMANAC_ENDPOINT")), Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")}
+	w.aws = aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(os.Getenv("ALMANAC_ENDPOINT")), HTTPClient: loopback.Client(30 * time.Second), Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")}
 	w.store = store.New(dynamodb.NewFromConfig(w.aws), w.outputs["SchedulesTable"], "local")
-	dialer := &net.Dialer{}
-	w.http = &http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			host, port, err := net.SplitHostPort(address)
-			if err == nil && strings.HasSuffix(host, ".localhost") {
-				address = net.JoinHostPort("127.0.0.1", port) // not every resolver knows names below localhost
-			}
-			return dialer.DialContext(ctx, network, address)
-		}}}
+	w.http = loopback.Client(30 * time.Second)
+	w.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return w.signIn()
 }
 

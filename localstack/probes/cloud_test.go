@@ -33,7 +33,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
-	"almanac/localstack/internal/loopback"
+	"almanac/internal/loopback"
 	"almanac/localstack/internal/rawaws"
 )
 

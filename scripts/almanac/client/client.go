@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"almanac/internal/api"
+
+	"almanac/internal/loopback"
 )
 
 // Client is the API as one signed-in person sees it.
@@ -163,10 +165,7 @@ func Transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	dial := (&net.Dialer{Timeout: 10 * time.Second}).DialContext
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if host, port, err := net.SplitHostPort(address); err == nil && strings.HasSuffix(host, ".localhost") {
-			address = net.JoinHostPort("127.0.0.1", port)
-		}
-		return dial(ctx, network, address)
+		return dial(ctx, network, loopback.Address(address))
 	}
 	proxy := t.Proxy
 	t.Proxy = func(r *http.Request) (*url.URL, error) {
