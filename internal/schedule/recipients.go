@@ -153,7 +153,7 @@ func (w *work) first(ctx context.Context, t Target, look Look) error {
 	if reason != "" {
 		return w.refuse(ctx, sub, reason, detail)
 	}
-	return w.send(ctx, ch, t, sub)
+	return w.send(ctx, ch, t, sub, false)
 }
 
 // once takes a pending submission over and sends it again: nothing was accepted before, or the receiver honours its key.
@@ -174,7 +174,7 @@ func (w *work) once(ctx context.Context, t Target, sub Submission, look Look) er
 	if reason, detail := w.unwanted(t, look); reason != "" && marked {
 		return w.refuse(ctx, sub, reason, detail)
 	}
-	return w.send(ctx, ch, t, sub)
+	return w.send(ctx, ch, t, sub, !marked)
 }
 
 // unwanted says why a recipient is not asked at all.
@@ -212,8 +212,9 @@ type wholeRun struct{ error }
 
 func (w wholeRun) Unwrap() error { return w.error }
 
-// send tries once and records the verdict.
-func (w *work) send(ctx context.Context, ch channel.Channel, t Target, sub Submission) error {
+// send tries once and records the verdict. doubtful says that an earlier try may have been accepted: then this try's not
+// being accepted says nothing about that one, and no mark is set.
+func (w *work) send(ctx context.Context, ch channel.Channel, t Target, sub Submission, doubtful bool) error {
 	sendCtx, cancel := context.WithTimeout(ctx, w.Timing.SendTimeout.Std())
 	v := ch.Send(sendCtx, w.delivery(t, sub), sub.Frozen)
 	cancel()
@@ -229,8 +230,10 @@ func (w *work) send(ctx context.Context, ch channel.Channel, t Target, sub Submi
 	case channel.Refused:
 		return w.refuse(ctx, sub, v.Reason, v.Detail)
 	case channel.NotAccepted, channel.RunRefused:
-		if err := w.Ledger.NotAccepted(ctx, sub); err != nil {
-			return err
+		if !doubtful {
+			if err := w.Ledger.NotAccepted(ctx, sub); err != nil {
+				return err
+			}
 		}
 		w.outcomeless(sub, v.Failure)
 		if v.Outcome == channel.RunRefused {

@@ -531,3 +531,22 @@ func TestOffersWiden(t *testing.T) {
 		}
 	}
 }
+
+// A 503 to the second try says nothing about the first, whose answer was lost: the receiver may have taken it.
+func TestDoubtAboutAnEarlierTryStays(t *testing.T) {
+	w := newWorld(t)
+	run := w.admitted(w.definition("s", "b", "c"))
+	w.hooks.answer = func(name string, n int) reply {
+		if name == "b" && n == 1 {
+			return reply{cut: true}
+		}
+		return status(503)
+	}
+	w.quiet()
+	w.wantState(run, schedule.Failed, failure.AttemptsExhausted)
+	w.wantSub(run, "b", schedule.Unknown, "")
+	w.wantSub(run, "c", schedule.NotSent, string(failure.AttemptsExhausted))
+	if len(w.hooks.to("b")) != 5 || len(w.hooks.to("c")) != 5 {
+		t.Error(w.dump())
+	}
+}
