@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"path"
@@ -100,8 +101,7 @@ func (s *server) guard(mux *http.ServeMux) http.Handler {
 func (s *server) admit(r *http.Request, right routes.Right) (Identity, *Problem) {
 	claims, err := s.Claims.Claims(r)
 	if err != nil {
-		return Identity{}, problem(http.StatusUnauthorized, "a token is needed: sign in, and send it as Authorization: Bearer …").
-			header("WWW-Authenticate", `Bearer realm="almanac"`)
+		return Identity{}, s.unclaimed(r.Context(), err)
 	}
 	id, ok := identify(claims)
 	if !ok {
@@ -116,6 +116,23 @@ func (s *server) admit(r *http.Request, right routes.Right) (Identity, *Problem)
 		return id, lacking(right, "")
 	}
 	return id, nil
+}
+
+// unclaimed tells a caller who brought no token from one whose token is refused (RFC 6750, section 3.1), and both from
+// an issuer that cannot be asked, where the caller may be anybody.
+func (s *server) unclaimed(ctx context.Context, err error) *Problem {
+	switch {
+	case err == ErrNoClaims:
+		return problem(http.StatusUnauthorized, "a token is needed: sign in, and send it as Authorization: Bearer …").
+			header("WWW-Authenticate", `Bearer realm="almanac"`)
+	case errors.Is(err, ErrNoClaims):
+		return problem(http.StatusUnauthorized, "the token is refused: %s; sign in again", strings.TrimPrefix(err.Error(), ErrNoClaims.Error()+": ")).
+			header("WWW-Authenticate", `Bearer realm="almanac", error="invalid_token"`)
+	}
+	p := problem(http.StatusServiceUnavailable, "whether the token is valid cannot be found out now; asking again is safe").header("Retry-After", "10")
+	p.RequestID = requestID(ctx)
+	s.Log.ErrorContext(ctx, "tokens cannot be verified", "request", p.RequestID, "error", err.Error())
+	return p
 }
 
 // lacking names the group to ask for.

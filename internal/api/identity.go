@@ -12,7 +12,8 @@ import (
 )
 
 // Claims yields the claims of the request's token after somebody has verified it: an HTTP API's authorizer in front of
-// the function, or the function itself where there is none. ErrNoClaims where the request has no valid token.
+// the function, or the function itself where there is none (package token). ErrNoClaims where the request has no token,
+// an error that wraps it and says why where the token is not valid, any other error where that could not be found out.
 type Claims interface {
 	Claims(r *http.Request) (map[string]string, error)
 }

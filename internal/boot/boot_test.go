@@ -106,6 +106,42 @@ func TestEnvironmentRefuses(t *testing.T) {
 	}
 }
 
+func TestTokensAreVerifiedByTheFunctionInTheLocalProfileOnly(t *testing.T) {
+	local := func(issuer, audience string) map[string]string {
+		env := environment()
+		env[boot.EnvLocal], env["AWS_ENDPOINT_URL"], env[boot.EnvIssuer], env[boot.EnvAudience] = "localstack", "http://127.0.0.1:4566", issuer, audience
+		return env
+	}
+	c, err := read(local("http://127.0.0.1:4569", "almanac, almanac-ci"))
+	if err != nil || c.Issuer != "http://127.0.0.1:4569" || !slices.Equal(c.Audience, []string{"almanac", "almanac-ci"}) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c, err := read(local("", "")); err != nil || c.Issuer != "" || len(c.Audience) != 0 {
+		t.Errorf("without an issuer the authorizer's claims are read: %+v, %v", c, err)
+	}
+	real := local("https://login.example.com", "almanac")
+	delete(real, boot.EnvLocal)
+	for name, row := range map[string]struct {
+		env  map[string]string
+		want []string
+	}{
+		"outside the local profile": {real, []string{`TOKEN_ISSUER is "https://login.example.com"`, "authorizer"}},
+		"issuer alone":              {local("http://127.0.0.1:4569", ""), []string{`TOKEN_AUDIENCE is ""`, "client ids"}},
+		"audience of commas":        {local("http://127.0.0.1:4569", " , "), []string{`TOKEN_AUDIENCE is ""`, "client ids"}},
+		"audience alone":            {local("", "almanac"), []string{`TOKEN_AUDIENCE is "almanac"`, "TOKEN_ISSUER"}},
+		"issuer elsewhere":          {local("https://login.example.com", "almanac"), []string{"TOKEN_ISSUER", "loopback"}},
+		"issuer no address":         {local("issuer", "almanac"), []string{`TOKEN_ISSUER is "issuer"`, "loopback"}},
+		"issuer behind a user":      {local("http://127.0.0.1:4569@example.com", "almanac"), []string{"TOKEN_ISSUER", "loopback"}},
+	} {
+		_, err := read(row.env)
+		for _, part := range row.want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v does not say %q", name, err, part)
+			}
+		}
+	}
+}
+
 func TestLocalProfileOnLoopback(t *testing.T) {
 	for _, endpoint := range []string{"http://127.0.0.1:4566", "http://localhost:4566", "http://[::1]:4566", "http://s3.localhost:4566", "http://127.8.9.1"} {
 		env := environment()

@@ -12,7 +12,7 @@ import (
 // Names of the environment variables. The infrastructure sets them, Environment reads them; both from here.
 const (
 	EnvStage          = "STAGE"
-	EnvLocal          = "LOCAL_CLOUD"      // "ministack" in the local profile, else empty
+	EnvLocal          = "LOCAL_CLOUD"      // the local cloud's name in the local profile, else empty
 	EnvSchedulesTable = "SCHEDULES_TABLE"  // table name
 	EnvDataBucket     = "DATA_BUCKET"      // source data files
 	EnvFilesBucket    = "FILES_BUCKET"     // produced files
@@ -25,6 +25,11 @@ const (
 	EnvSecretPrefix   = "SECRET_PREFIX"    // webhook secrets are <prefix><id> in Secrets Manager
 	EnvTiming         = "TIMING"           // schedule.Timing as JSON
 	EnvMetrics        = "METRICS_NAMESPACE"
+
+	// Where no authorizer stands in front of the API (a local cloud without HTTP APIs), its function verifies tokens
+	// itself: of this issuer, for one of these client ids (comma-separated). Empty: the authorizer's claims are read.
+	EnvIssuer   = "TOKEN_ISSUER"
+	EnvAudience = "TOKEN_AUDIENCE"
 )
 
 // Config is the validated environment. Fields that a function does not use stay empty.
@@ -44,6 +49,8 @@ type Config struct {
 	Timing          schedule.Timing
 	Metrics         string
 	Endpoint        string // AWS_ENDPOINT_URL
+	Issuer          string // of the tokens that the function itself verifies; empty: an authorizer has done it
+	Audience        []string
 }
 
 // Environment reads and validates. need lists the variables that the function cannot work without; each problem is
@@ -62,7 +69,7 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 		Stage: get(EnvStage), Local: get(EnvLocal), SchedulesTable: get(EnvSchedulesTable), DataBucket: get(EnvDataBucket),
 		FilesBucket: get(EnvFilesBucket), QueryQueue: get(EnvQueryQueue), MailFrom: get(EnvMailFrom), MailName: get(EnvMailName),
 		PublicURL: strings.TrimRight(get(EnvPublicURL), "/"), SecretPrefix: get(EnvSecretPrefix), Metrics: get(EnvMetrics),
-		Endpoint: get("AWS_ENDPOINT_URL"),
+		Endpoint: get("AWS_ENDPOINT_URL"), Issuer: get(EnvIssuer), Audience: list(get(EnvAudience)),
 	}
 	if c.Stage == "" {
 		bad(EnvStage, "", "the stage's name")
@@ -70,6 +77,7 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 	if c.PublicURL != "" && !strings.HasPrefix(c.PublicURL, "https://") && c.Local == "" {
 		bad(EnvPublicURL, c.PublicURL, "an https address outside the local profile")
 	}
+	c.issuer(bad)
 	for _, part := range list(get(EnvPrivateNets)) {
 		p, err := netip.ParsePrefix(part)
 		if err != nil {
@@ -107,4 +115,22 @@ func list(s string) []string {
 		}
 	}
 	return out
+}
+
+// issuer holds what concerns the verification of tokens together. Half of it, or all of it where AWS's authorizer does
+// the work, is a mistake that must not start.
+func (c Config) issuer(bad func(name, value, want string)) {
+	audience := strings.Join(c.Audience, ",")
+	switch {
+	case c.Issuer == "" && audience == "":
+		return
+	case c.Issuer == "":
+		bad(EnvAudience, audience, "nothing without "+EnvIssuer)
+	case audience == "":
+		bad(EnvAudience, "", "the client ids whose tokens of "+c.Issuer+" are accepted")
+	case c.Local == "":
+		bad(EnvIssuer, c.Issuer, "nothing outside the local profile: the HTTP API's authorizer verifies tokens there")
+	case onLoopback(c.Issuer) != nil:
+		bad(EnvIssuer, c.Issuer, "an issuer on loopback such as http://127.0.0.1:4569")
+	}
 }
