@@ -132,7 +132,7 @@ func local() Profile {
 	t.LeaseMargin = seconds(2)
 	t.BackoffBase, t.BackoffMax = seconds(1), seconds(5)
 	t.SweepQueued, t.SweepMax, t.SweepReleased = seconds(5), seconds(30), seconds(3)
-	t.Reserve, t.SendTimeout, t.TickReserve = seconds(3), seconds(2), seconds(2)
+	t.Reserve, t.SendTimeout, t.TickReserve = seconds(5), seconds(2), seconds(2)
 	return p
 }
 

@@ -171,6 +171,8 @@ type RecordedFile struct {
 	Bytes    int64     `json:"bytes"`
 	SHA256   string    `json:"sha256"`
 	DataAsOf time.Time `json:"as_of"`
+	Expires  time.Time `json:"-"` // wall time; stands on the run
+	LinksEnd time.Time `json:"-"` // wall time, never after Expires; stands on the run
 }
 
 // Submission is one delivery request and what became of it.
@@ -183,6 +185,7 @@ type Submission struct {
 	Owner         string // token of the worker that sends
 
 	NotAccepted bool
+	RetryAt     time.Time // beside NotAccepted: the receiver asked to be left alone until then
 	Tries       int
 	Frozen      channel.Frozen
 	Token       string // secret of the download and unsubscribe links
@@ -196,10 +199,20 @@ type Submission struct {
 // Skip is one contiguous range of occurrences that did not run.
 type Skip struct {
 	Schedule    string
+	Kind        SkipKind // why, as part of the record's key: two ranges may begin at one instant
 	First, Last time.Time
 	Count       int
 	Reason      string
 }
+
+// SkipKind is why occurrences did not run.
+type SkipKind string
+
+const (
+	SkipGap    SkipKind = "gap"    // a local time that a change of the clocks leaves out, policy skip
+	SkipMissed SkipKind = "missed" // seen too late, and a later one was due as well
+	SkipTwice  SkipKind = "twice"  // the occurrence had been admitted before
+)
 
 // Look is what must be known before one recipient is asked, read at one moment.
 type Look struct {
@@ -230,6 +243,7 @@ func (c ClockSetting) At(wall time.Time) time.Time {
 
 // Audit is one act of a person.
 type Audit struct {
+	ID      string // of this act: a token
 	Subject string // what was acted on, e.g. a run's or schedule's id
 	At      time.Time
 	Who     string

@@ -31,7 +31,7 @@ type DeliverLedger interface {
 	Accepted(ctx context.Context, s Submission, providerID string) error
 	Refused(ctx context.Context, s Submission) error
 	NotAccepted(ctx context.Context, s Submission) error
-	TakeOver(ctx context.Context, s Submission, owner string, honoursKeys bool) error
+	TakeOver(ctx context.Context, s Submission, t Take) error
 	LoseTrack(ctx context.Context, s Submission, owner string, honoursKeys, about bool) error
 	Abandon(ctx context.Context, s Submission, owner string, expires int64) error
 }
@@ -188,8 +188,8 @@ var errEmpty = errors.New("no rows")
 
 // end turns how an attempt ended into a write and a disposition.
 func (w *work) end(ctx context.Context, err error) (Disposition, error) {
-	// The attempt's own context may be over; what is left until the lease ends is enough to write.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Timing.SendTimeout.Std())
+	// The attempt's own context may be over. Half of what it left is for this; the rest for the message's visibility.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Timing.settling()/2)
 	defer cancel()
 	var y yielded
 	switch {
@@ -200,7 +200,7 @@ func (w *work) end(ctx context.Context, err error) (Disposition, error) {
 	case errors.Is(err, errEmpty):
 		err = w.settle(ctx, Outcome{Event: SkipEmpty})
 		return done, w.settleLost(err)
-	case errors.As(err, &y):
+	case errors.As(err, &y) && w.run.Yields < w.Timing.MaxYields:
 		l := w.now()
 		l.Wake = l.Now.Add(w.Timing.SweepReleased.Std())
 		if err := w.Ledger.Yield(ctx, w.run, l, w.Timing.MaxYields, y.why); err != nil {
@@ -208,6 +208,9 @@ func (w *work) end(ctx context.Context, err error) (Disposition, error) {
 		}
 		w.log.Info("attempt yields", "why", y.why, "yields", w.run.Yields+1)
 		return again(0), nil
+	}
+	if errors.As(err, &y) {
+		err = failure.New(failure.OutOfTime, "%s, after %d yields", y.why, w.run.Yields)
 	}
 	f := failure.From(err)
 	if !f.Passing() {
@@ -282,10 +285,10 @@ func (w *work) attempt(ctx context.Context) error {
 	if err := w.define(ctx); err != nil {
 		return err
 	}
-	// Work ends a reserve before the deadline, so that what is left is enough to write down how it ended.
+	// A request begun at the reserve has its whole time; what is left then is enough to write down how it all ended.
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end.Add(-w.Timing.Reserve.Std()/2))
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-w.Timing.settling()))
 		defer cancel()
 	}
 	if w.run.File == nil {
@@ -321,8 +324,8 @@ func (w *work) define(ctx context.Context) error {
 	switch {
 	case gone && !begun:
 		return failure.New(failure.ScheduleDeleted, "schedule %s was deleted before this run began", w.run.Schedule)
-	case gone:
-		return nil // a run in work is delivered as it was admitted
+	case s.Version == 0:
+		return nil // the schedule's row has expired: a run in work is delivered as it was admitted
 	case !begun && s.State == Paused && s.PausedBy == System && pausesRuns(s.PauseReason):
 		return failure.New(failure.Code(s.PauseReason), "schedule %s is paused: %s", s.ID, s.PauseReason)
 	}

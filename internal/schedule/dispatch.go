@@ -32,12 +32,12 @@ type Queue interface {
 type DispatchLedger interface {
 	Control(ctx context.Context) (Control, error)
 	Due(ctx context.Context, shard int, until time.Time, from string, limit int) (ids []string, next string, err error)
-	Open(ctx context.Context, shard int, until time.Time, from string, limit int) (runs []string, next string, err error)
+	Open(ctx context.Context, begun bool, shard int, until time.Time, from string, limit int) (runs []string, next string, err error)
 	Schedule(ctx context.Context, id string) (Schedule, error)
 	Definition(ctx context.Context, id string, version int) (Version, error)
 	Run(ctx context.Context, id string) (Run, error)
 	Admit(ctx context.Context, a Admission) error
-	PassOver(ctx context.Context, s Schedule, skip Skip, next, ttl time.Time) error
+	PassOver(ctx context.Context, s Schedule, last time.Time, skips []Skip, next, ttl time.Time) error
 	Reoffer(ctx context.Context, r Run, now, wake time.Time, fromDLQ bool) error
 }
 
@@ -197,10 +197,10 @@ func (t *tick) admitNext(ctx context.Context, id string) (run string, more bool,
 		return "", false, err
 	}
 	ttl := t.Clocks.Wall().Add(t.Timing.RunRetention.Std())
-	if skip, upTo := missed(p.rule, s, t.now, t.Timing.Missed.Std()); skip.Count > 0 {
-		if err = t.Ledger.PassOver(ctx, s, skip, upTo, ttl); err == nil {
+	if o := missed(p.rule, s, t.now, t.Timing.Missed.Std()); o.count > 0 {
+		if err = t.Ledger.PassOver(ctx, s, o.last, o.skips, o.next, ttl); err == nil {
 			t.mu.Lock()
-			t.Passed += skip.Count
+			t.Passed += o.count
 			t.mu.Unlock()
 		}
 		return "", true, err
@@ -211,8 +211,8 @@ func (t *tick) admitNext(ctx context.Context, id string) (run string, more bool,
 	var c *Conflict
 	if errors.As(err, &c) && c.Run != nil {
 		// The occurrence was admitted before, and yet the schedule stands on it: it must not stand still.
-		skip := Skip{Schedule: id, First: s.NextDue, Last: s.NextDue, Count: 1, Reason: "this occurrence was admitted before"}
-		return "", true, t.Ledger.PassOver(ctx, s, skip, next.At, ttl)
+		twice := Skip{Schedule: id, Kind: SkipTwice, First: s.NextDue, Last: s.NextDue, Count: 1, Reason: "this occurrence was admitted before"}
+		return "", true, t.Ledger.PassOver(ctx, s, s.NextDue, append(skips(id, next.Skipped), twice), next.At, ttl)
 	}
 	if err != nil {
 		return "", true, err
@@ -244,28 +244,43 @@ func (t *tick) plan(ctx context.Context, s Schedule) (plan, error) {
 	return p, nil
 }
 
-// missed finds the occurrences that will not run because a later one is due as well: catch-up "latest". What it passes
-// over is one contiguous range; upTo is the occurrence that runs.
-func missed(rule *calendar.Recurrence, s Schedule, now time.Time, after time.Duration) (Skip, time.Time) {
-	if now.Sub(s.NextDue) <= after {
-		return Skip{}, time.Time{}
-	}
-	skip := Skip{Schedule: s.ID, First: s.NextDue, Reason: "missed: a later occurrence was due as well when this one was seen (catch-up latest)"}
-	at := s.NextDue
-	for {
-		next := rule.Next(at).At
-		if next.IsZero() || next.After(now) {
-			return skip, at
-		}
-		skip.Last, at = at, next
-		skip.Count++
-	}
+// passed are occurrences that are passed over.
+type passed struct {
+	count int
+	last  time.Time // the latest of them
+	next  time.Time // the occurrence that runs instead
+	skips []Skip    // the range of them, and what a change of the clocks left out on the way
 }
+
+// missed finds the occurrences that will not run because a later one was missed as well: catch-up "latest". An
+// occurrence is missed when it is seen longer after its nominal time than Timing.Missed; one that is only late runs.
+func missed(rule *calendar.Recurrence, s Schedule, now time.Time, after time.Duration) passed {
+	o := passed{next: s.NextDue}
+	missedOnes := Skip{Schedule: s.ID, Kind: SkipMissed, First: s.NextDue, Reason: "missed: a later occurrence was missed as well when this one was seen (catch-up latest)"}
+	for {
+		next := rule.Next(o.next)
+		if next.At.IsZero() || now.Sub(next.At) <= after {
+			break
+		}
+		o.count++
+		o.last, o.next = o.next, next.At
+		if len(o.skips) < maxGaps {
+			o.skips = append(o.skips, skips(s.ID, next.Skipped)...)
+		}
+	}
+	missedOnes.Last, missedOnes.Count = o.last, o.count
+	o.skips = append(o.skips, missedOnes)
+	return o
+}
+
+// maxGaps bounds the gap records of one outage, so that they fit into one transaction: there are two changes of the
+// clocks a year, and nobody reads further back.
+const maxGaps = 8
 
 func skips(id string, gaps []calendar.Skip) []Skip {
 	var out []Skip
 	for _, g := range gaps {
-		out = append(out, Skip{Schedule: id, First: g.First, Last: g.Last, Count: g.Count, Reason: g.Reason})
+		out = append(out, Skip{Schedule: id, Kind: SkipGap, First: g.First, Last: g.Last, Count: g.Count, Reason: g.Reason})
 	}
 	return out
 }
@@ -274,11 +289,6 @@ func skips(id string, gaps []calendar.Skip) []Skip {
 func NewRun(v Version, nominal, wall time.Time, t Timing) Run {
 	r := Run{Schedule: v.ID, Occurrence: OccurrenceKey(nominal), Nominal: nominal, Version: v.Number, Workspace: v.Workspace,
 		State: Queued, AttemptsLeft: t.MaxAttempts, WakeAt: wall.Add(t.SweepQueued.Std()), CreatedAt: wall}
-	r.FileExpires = wall.AddDate(0, 0, v.File.RetentionDays)
-	r.LinkExpires = r.FileExpires
-	if life := v.File.LinkLife.Std(); life > 0 && wall.Add(life).Before(r.FileExpires) {
-		r.LinkExpires = wall.Add(life)
-	}
 	return r
 }
 

@@ -15,21 +15,20 @@ import (
 	"almanac/internal/calendar"
 )
 
-// EditLedger is what people's commands ask of the store.
+// EditLedger is what people's commands ask of the store. Each act and its audit are one transaction.
 type EditLedger interface {
 	Schedule(ctx context.Context, id string) (Schedule, error)
 	Definition(ctx context.Context, id string, version int) (Version, error)
 	Workspace(ctx context.Context, id string) (Workspace, error)
 	Source(ctx context.Context, name string) (SourceConfig, error)
-	PutWorkspace(ctx context.Context, w Workspace, by string, at time.Time) error
-	PutSource(ctx context.Context, c SourceConfig, by string, at time.Time) error
-	CreateSchedule(ctx context.Context, v Version, s Schedule, skips []Skip, ttl time.Time) error
-	EditSchedule(ctx context.Context, v Version, s Schedule, next time.Time, skips []Skip, ttl time.Time) error
-	PauseSchedule(ctx context.Context, s Schedule, reason, by string, now time.Time) error
-	ResumeSchedule(ctx context.Context, s Schedule, next time.Time, skips []Skip, ttl time.Time) error
-	DeleteSchedule(ctx context.Context, s Schedule, expires time.Time) error
+	PutWorkspace(ctx context.Context, w Workspace, a Audit) error
+	PutSource(ctx context.Context, c SourceConfig, a Audit) error
+	CreateSchedule(ctx context.Context, v Version, s Schedule, skips []Skip, ttl time.Time, a Audit) error
+	EditSchedule(ctx context.Context, v Version, s Schedule, next time.Time, skips []Skip, ttl time.Time, a Audit) error
+	PauseSchedule(ctx context.Context, s Schedule, a Audit) error
+	ResumeSchedule(ctx context.Context, s Schedule, next time.Time, skips []Skip, ttl time.Time, a Audit) error
+	DeleteSchedule(ctx context.Context, s Schedule, expires time.Time, a Audit) error
 	Admit(ctx context.Context, a Admission) error
-	RecordAudit(ctx context.Context, a Audit, id string) error
 }
 
 // Editor carries out people's commands on schedules. Each reads, decides and writes on the condition of what it read;
@@ -57,93 +56,111 @@ const previews = 5
 
 // Plan says what Apply would do; it changes nothing.
 func (e *Editor) Plan(ctx context.Context, d Definition) (Change, error) {
-	_, _, c, err := e.compare(ctx, d)
-	return c, err
+	c, err := e.compare(ctx, d)
+	return c.Change, err
 }
+
+// rereads bounds how often a command reads again because the row changed between its read and its write. An occurrence
+// is admitted at most once a minute, so that more than a few means a defect.
+const rereads = 20
 
 // Apply saves a definition: a new schedule, a new version, or nothing where it is equal. ifVersion, where not 0, is the
 // version that the caller has seen; another one is a Conflict.
 func (e *Editor) Apply(ctx context.Context, d Definition, by string, ifVersion int) (Change, error) {
-	for {
-		s, old, c, err := e.compare(ctx, d)
+	for try := 0; ; try++ {
+		c, err := e.compare(ctx, d)
 		if err != nil {
-			return c, err
+			return c.Change, err
 		}
-		if ifVersion != 0 && s.Version != ifVersion {
-			return c, &Conflict{Event: "edit", Why: fmt.Sprintf("you have seen version %d, the schedule is at version %d", ifVersion, s.Version), Schedule: &s}
+		if ifVersion != 0 && c.row.Version != ifVersion {
+			return c.Change, &Conflict{Event: "edit", Why: fmt.Sprintf("you have seen version %d, the schedule is at version %d", ifVersion, c.row.Version), Schedule: &c.row}
 		}
 		if c.Action == "unchanged" {
-			return c, nil
+			return c.Change, nil
 		}
-		err = e.save(ctx, d, by, s, old)
-		if IsConflict(err) && ifVersion == 0 && ctx.Err() == nil {
+		err = e.save(ctx, c, by)
+		if IsConflict(err) && ctx.Err() == nil && try < rereads {
 			continue // somebody saved, or an occurrence was admitted, between read and write
 		}
-		if IsConflict(err) && ctx.Err() == nil {
-			if now, readErr := e.Ledger.Schedule(ctx, d.ID); readErr == nil && now.Version == ifVersion {
-				continue // only its due time moved on
-			}
-		}
-		return c, err
+		return c.Change, err
 	}
+}
+
+// comparison is a definition beside what stands.
+type comparison struct {
+	Change
+	def Definition // complete: with defaults, and the workspace's zone where it left its own open
+	row Schedule   // as read; version 0: there is none
+	old Version
 }
 
 // compare reads what stands and checks what only the store can tell.
-func (e *Editor) compare(ctx context.Context, d Definition) (Schedule, Version, Change, error) {
+func (e *Editor) compare(ctx context.Context, d Definition) (comparison, error) {
 	d = d.withDefaults()
-	c := Change{ID: d.ID, Action: "create", Version: 1}
+	c := comparison{Change: Change{ID: d.ID, Action: "create", Version: 1}, row: Schedule{ID: d.ID}}
 	if ps := d.Check(); len(ps) > 0 {
-		return Schedule{}, Version{}, c, ps
+		return c, ps
 	}
-	if err := e.references(ctx, d); err != nil {
-		return Schedule{}, Version{}, c, err
+	ws, err := e.references(ctx, d)
+	if err != nil {
+		return c, err
 	}
+	c.def = d.inZone(ws)
 	now, err := e.Clocks.Business(ctx)
 	if err != nil {
-		return Schedule{}, Version{}, c, err
+		return c, err
 	}
-	rule, err := calendar.Parse(d.Recurrence)
+	rule, err := calendar.Parse(c.def.Recurrence)
 	if err != nil {
-		return Schedule{}, Version{}, c, err
+		return c, err
 	}
 	c.NextDue = rule.Preview(now, previews)
-	s, err := e.Ledger.Schedule(ctx, d.ID)
+	row, err := e.Ledger.Schedule(ctx, d.ID)
 	if errors.Is(err, ErrNotFound) {
-		return Schedule{ID: d.ID}, Version{}, c, nil
+		return c, nil
 	}
 	if err != nil {
-		return s, Version{}, c, err
+		return c, err
 	}
-	if s.State == Deleted {
-		return s, Version{}, c, &Conflict{Event: "edit", Why: "the schedule was deleted; its id is free again once its runs have expired. Choose another id", Schedule: &s}
+	c.row = row
+	if row.State == Deleted {
+		return c, &Conflict{Event: "edit", Why: "the schedule was deleted; its id is free again once its runs have expired. Choose another id", Schedule: &row}
 	}
-	old, err := e.Ledger.Definition(ctx, d.ID, s.Version)
-	if err != nil {
-		return s, old, c, err
+	if c.old, err = e.Ledger.Definition(ctx, d.ID, row.Version); err != nil {
+		return c, err
 	}
-	if old.Workspace != d.Workspace {
-		return s, old, c, Problems{{"workspace", fmt.Sprintf("%q", d.Workspace), fmt.Sprintf("%q: a schedule does not move between workspaces; delete it and create another", old.Workspace)}}
+	if c.old.Workspace != d.Workspace {
+		return c, Problems{{"workspace", fmt.Sprintf("%q", d.Workspace), fmt.Sprintf("%q: a schedule does not move between workspaces; delete it and create another", c.old.Workspace)}}
 	}
-	c.Action, c.Version = "edit", s.Version+1
-	if old.Hash == d.Hash() {
-		c.Action, c.Version = "unchanged", s.Version
+	c.Action, c.Version = "edit", row.Version+1
+	if c.old.Hash == c.def.Hash() {
+		c.Action, c.Version = "unchanged", row.Version
 	}
-	c.Diff = diff(old.Definition, d)
-	return s, old, c, nil
+	c.Diff = diff(c.old.Definition, c.def)
+	return c, nil
 }
 
 // references checks the names that a definition refers to.
-func (e *Editor) references(ctx context.Context, d Definition) error {
-	if _, err := e.Ledger.Workspace(ctx, d.Workspace); errors.Is(err, ErrNotFound) {
-		return Problems{{"workspace", fmt.Sprintf("%q", d.Workspace), "a workspace that exists; `almanac get workspaces` lists them"}}
+func (e *Editor) references(ctx context.Context, d Definition) (Workspace, error) {
+	ws, err := e.Ledger.Workspace(ctx, d.Workspace)
+	if errors.Is(err, ErrNotFound) {
+		return ws, Problems{{"workspace", fmt.Sprintf("%q", d.Workspace), "a workspace that exists; `almanac get workspaces` lists them"}}
 	} else if err != nil {
-		return err
+		return ws, err
 	}
 	src, err := e.Ledger.Source(ctx, d.Source)
 	if errors.Is(err, ErrNotFound) || err == nil && !src.Serves(d.Workspace) {
-		return Problems{{"source", fmt.Sprintf("%q", d.Source), fmt.Sprintf("a source that workspace %s may use; `almanac get sources` lists them", d.Workspace)}}
+		return ws, Problems{{"source", fmt.Sprintf("%q", d.Source), fmt.Sprintf("a source that workspace %s may use; `almanac get sources` lists them", d.Workspace)}}
 	}
-	return err
+	return ws, err
+}
+
+// inZone fills in the workspace's zone where a definition leaves it open.
+func (d Definition) inZone(w Workspace) Definition {
+	if d.Recurrence.Zone == "" {
+		d.Recurrence.Zone = w.Zone
+	}
+	return d
 }
 
 // Serves reports whether a workspace may use the source.
@@ -151,13 +168,12 @@ func (s SourceConfig) Serves(workspace string) bool {
 	return slices.Contains(s.Workspaces, "*") || slices.Contains(s.Workspaces, workspace)
 }
 
-func (e *Editor) save(ctx context.Context, d Definition, by string, s Schedule, old Version) error {
-	d = d.withDefaults()
+func (e *Editor) save(ctx context.Context, c comparison, by string) error {
 	now, err := e.Clocks.Business(ctx)
 	if err != nil {
 		return err
 	}
-	wall := e.Clocks.Wall()
+	wall, d, s := e.Clocks.Wall(), c.def, c.row
 	v := Version{Definition: d, Number: s.Version + 1, Hash: d.Hash(), CreatedBy: by, CreatedAt: wall}
 	ttl := wall.Add(e.Timing.RunRetention.Std())
 	if s.Version == 0 {
@@ -166,13 +182,10 @@ func (e *Editor) save(ctx context.Context, d Definition, by string, s Schedule, 
 			return err
 		}
 		fresh := Schedule{ID: d.ID, Workspace: d.Workspace, Name: d.Name, NextDue: next}
-		if err := e.Ledger.CreateSchedule(ctx, v, fresh, skips(d.ID, gaps), ttl); err != nil {
-			return err
-		}
-		return e.audit(ctx, d.ID, by, "create", "", "", "version 1")
+		return e.Ledger.CreateSchedule(ctx, v, fresh, skips(d.ID, gaps), ttl, e.audit(d.ID, by, "create", "", "", "version 1"))
 	}
 	next, gaps := s.NextDue, []calendar.Skip(nil)
-	if old.Recurrence != d.Recurrence {
+	if c.old.Recurrence != d.Recurrence {
 		// Strictly after the last occurrence admitted, and after now: a time that the new rule has (cases V14, V15).
 		from := now
 		if s.LastNominal.After(from) {
@@ -185,10 +198,8 @@ func (e *Editor) save(ctx context.Context, d Definition, by string, s Schedule, 
 	if s.State != Active {
 		gaps = nil
 	}
-	if err := e.Ledger.EditSchedule(ctx, v, s, next, skips(d.ID, gaps), ttl); err != nil {
-		return err
-	}
-	return e.audit(ctx, d.ID, by, "edit", "", fmt.Sprintf("version %d", s.Version), fmt.Sprintf("version %d", v.Number))
+	return e.Ledger.EditSchedule(ctx, v, s, next, skips(d.ID, gaps), ttl,
+		e.audit(d.ID, by, "edit", "", fmt.Sprintf("version %d", s.Version), fmt.Sprintf("version %d", v.Number)))
 }
 
 func nextDue(spec calendar.Spec, after time.Time) (time.Time, []calendar.Skip, error) {
@@ -202,7 +213,7 @@ func nextDue(spec calendar.Spec, after time.Time) (time.Time, []calendar.Skip, e
 
 // change reads a schedule and writes on the condition of what it read, again where it changed meanwhile.
 func (e *Editor) change(ctx context.Context, id string, write func(Schedule) error) (Schedule, error) {
-	for {
+	for try := 0; ; try++ {
 		s, err := e.Ledger.Schedule(ctx, id)
 		if err != nil {
 			return s, err
@@ -212,7 +223,7 @@ func (e *Editor) change(ctx context.Context, id string, write func(Schedule) err
 		}
 		err = write(s)
 		var c *Conflict
-		if errors.As(err, &c) && c.Schedule != nil && *c.Schedule != s && ctx.Err() == nil {
+		if errors.As(err, &c) && c.Schedule != nil && *c.Schedule != s && ctx.Err() == nil && try < rereads {
 			continue
 		}
 		if err != nil {
@@ -227,11 +238,8 @@ func (e *Editor) Pause(ctx context.Context, id, reason, by string) (Schedule, er
 	if ps := needReason(reason); ps != nil {
 		return Schedule{}, ps
 	}
-	s, err := e.change(ctx, id, func(s Schedule) error { return e.Ledger.PauseSchedule(ctx, s, reason, by, e.Clocks.Wall()) })
-	if err != nil {
-		return s, err
-	}
-	return s, e.audit(ctx, id, by, "pause", reason, string(Active), string(Paused))
+	a := e.audit(id, by, "pause", reason, string(Active), string(Paused))
+	return e.change(ctx, id, func(s Schedule) error { return e.Ledger.PauseSchedule(ctx, s, a) })
 }
 
 // Resume admits again, from the first due time in the future: nothing missed while paused is sent.
@@ -239,7 +247,8 @@ func (e *Editor) Resume(ctx context.Context, id, reason, by string) (Schedule, e
 	if ps := needReason(reason); ps != nil {
 		return Schedule{}, ps
 	}
-	s, err := e.change(ctx, id, func(s Schedule) error {
+	a := e.audit(id, by, "resume", reason, string(Paused), string(Active))
+	return e.change(ctx, id, func(s Schedule) error {
 		def, err := e.Ledger.Definition(ctx, id, s.Version)
 		if err != nil {
 			return err
@@ -255,12 +264,8 @@ func (e *Editor) Resume(ctx context.Context, id, reason, by string) (Schedule, e
 		if err != nil {
 			return err
 		}
-		return e.Ledger.ResumeSchedule(ctx, s, next, skips(id, gaps), e.Clocks.Wall().Add(e.Timing.RunRetention.Std()))
+		return e.Ledger.ResumeSchedule(ctx, s, next, skips(id, gaps), e.Clocks.Wall().Add(e.Timing.RunRetention.Std()), a)
 	})
-	if err != nil {
-		return s, err
-	}
-	return s, e.audit(ctx, id, by, "resume", reason, string(Paused), string(Active))
 }
 
 // Delete ends a schedule. Its item stays until its runs expire; a run not begun fails as schedule_deleted.
@@ -268,15 +273,12 @@ func (e *Editor) Delete(ctx context.Context, id, reason, by string) error {
 	if ps := needReason(reason); ps != nil {
 		return ps
 	}
-	var was State
+	a := e.audit(id, by, "delete", reason, "", string(Deleted))
 	_, err := e.change(ctx, id, func(s Schedule) error {
-		was = s.State
-		return e.Ledger.DeleteSchedule(ctx, s, e.Clocks.Wall().Add(e.Timing.RunRetention.Std()))
+		a.Before = string(s.State)
+		return e.Ledger.DeleteSchedule(ctx, s, e.Clocks.Wall().Add(e.Timing.RunRetention.Std()), a)
 	})
-	if err != nil {
-		return err
-	}
-	return e.audit(ctx, id, by, "delete", reason, string(was), string(Deleted))
+	return err
 }
 
 func needReason(reason string) error {
@@ -308,7 +310,8 @@ func (e *Editor) RunNow(ctx context.Context, id, principal, key, requestHash str
 	}
 	r := NewRun(def, now, e.Clocks.Wall(), e.Timing)
 	r.Manual, r.Occurrence, r.RequestedBy, r.RequestHash = true, ManualKey(principal, key), principal, requestHash
-	err = e.Ledger.Admit(ctx, Admission{Run: r, Token: e.Token(), TTL: e.Clocks.Wall().Add(e.Timing.RunRetention.Std())})
+	a := e.audit(r.ID(), principal, "run now", "", "", fmt.Sprintf("version %d", r.Version))
+	err = e.Ledger.Admit(ctx, Admission{Run: r, Token: e.Token(), TTL: e.Clocks.Wall().Add(e.Timing.RunRetention.Std()), Audit: &a})
 	var c *Conflict
 	if errors.As(err, &c) && c.Run != nil {
 		if c.Run.RequestHash != requestHash {
@@ -320,7 +323,7 @@ func (e *Editor) RunNow(ctx context.Context, id, principal, key, requestHash str
 		return r, false, err
 	}
 	Offer(ctx, e.Queue, []string{r.ID()}, e.Log)
-	return r, true, e.audit(ctx, r.ID(), principal, "run now", "", "", r.ID())
+	return r, true, nil
 }
 
 // ManualKey names a manual run by who asked and the key they asked with; never by a clock or a message.
@@ -334,18 +337,19 @@ func (e *Editor) PutWorkspace(ctx context.Context, w Workspace, by string) error
 	if ps := w.Check(); len(ps) > 0 {
 		return ps
 	}
-	return e.Ledger.PutWorkspace(ctx, w, by, e.Clocks.Wall())
+	return e.Ledger.PutWorkspace(ctx, w, e.audit("workspace "+w.ID, by, "save", "", "", w.Name+", "+w.Zone))
 }
 
 func (e *Editor) PutSource(ctx context.Context, s SourceConfig, by string) error {
 	if ps := s.Check(); len(ps) > 0 {
 		return ps
 	}
-	return e.Ledger.PutSource(ctx, s, by, e.Clocks.Wall())
+	return e.Ledger.PutSource(ctx, s, e.audit("source "+s.Name, by, "save", "", "", s.Engine+" "+s.Object))
 }
 
-func (e *Editor) audit(ctx context.Context, subject, by, what, why, before, after string) error {
-	return e.Ledger.RecordAudit(ctx, Audit{Subject: subject, At: e.Clocks.Wall(), Who: by, What: what, Why: why, Before: before, After: after}, e.Token())
+// audit notes an act that is about to be done.
+func (e *Editor) audit(subject, by, what, why, before, after string) Audit {
+	return Audit{ID: e.Token(), Subject: subject, At: e.Clocks.Wall(), Who: by, What: what, Why: why, Before: before, After: after}
 }
 
 // diff lists the fields that differ, by their names in the definition.

@@ -2,6 +2,8 @@ package schedule
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
@@ -12,23 +14,39 @@ import (
 	"almanac/internal/channel"
 )
 
-// LinkBase spells our own download and unsubscribe routes. A token names its submission and carries the secret that
-// stands on it, so that a link needs no record of its own.
+// LinkBase spells our own download and unsubscribe routes. A token names its submission and carries a secret that is
+// derived from the one on the submission and from what the link is for: it needs no record of its own, and who is
+// forwarded a file's link cannot unsubscribe anybody.
 type LinkBase string
 
+// purpose is what a link is for.
+type purpose string
+
+const (
+	toDownload    purpose = "file"
+	toUnsubscribe purpose = "unsubscribe"
+)
+
 // File is the address of the run's file for one recipient.
-func (b LinkBase) File(s Submission) string { return string(b) + "/files/" + linkToken(s) }
+func (b LinkBase) File(s Submission) string { return string(b) + "/files/" + linkToken(s, toDownload) }
 
 // Unsubscribe is the address at which one recipient says no. Only e-mail has one.
 func (b LinkBase) Unsubscribe(s Submission) string {
 	if s.Channel != channel.Email {
 		return ""
 	}
-	return string(b) + "/unsubscribe/" + linkToken(s)
+	return string(b) + "/unsubscribe/" + linkToken(s, toUnsubscribe)
 }
 
-func linkToken(s Submission) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{s.Run, s.Channel, s.RecipientHash, s.Token}, "\n")))
+func linkToken(s Submission, p purpose) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{s.Run, s.Channel, s.RecipientHash, linkSecret(s, p)}, "\n")))
+}
+
+// linkSecret is 128 bits of an HMAC over the purpose under the submission's secret.
+func linkSecret(s Submission, p purpose) string {
+	mac := hmac.New(sha256.New, []byte(s.Token))
+	mac.Write([]byte(p))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }
 
 // LinkGone is a link that does not lead anywhere (any more), with what its holder should be told.
@@ -71,7 +89,7 @@ type Unsubscription struct {
 // Open returns an address of the file behind a link, signed at the click for a minute: a presigned link of the link's
 // own life would die with its signer's session (case F6).
 func (l *Links) Open(ctx context.Context, token string) (string, error) {
-	sub, run, def, err := l.find(ctx, token)
+	sub, run, def, err := l.find(ctx, token, toDownload)
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +114,7 @@ func (l *Links) Open(ctx context.Context, token string) (string, error) {
 
 // Unsubscription shows where an unsubscribe link leads; it changes nothing.
 func (l *Links) Unsubscription(ctx context.Context, token string) (Unsubscription, error) {
-	sub, run, def, err := l.find(ctx, token)
+	sub, run, def, err := l.find(ctx, token, toUnsubscribe)
 	if err != nil {
 		return Unsubscription{}, err
 	}
@@ -106,7 +124,7 @@ func (l *Links) Unsubscription(ctx context.Context, token string) (Unsubscriptio
 
 // Unsubscribe records the recipient's no to this schedule. Asking again changes nothing.
 func (l *Links) Unsubscribe(ctx context.Context, token string) (Unsubscription, error) {
-	sub, run, def, err := l.find(ctx, token)
+	sub, run, def, err := l.find(ctx, token, toUnsubscribe)
 	if err != nil {
 		return Unsubscription{}, err
 	}
@@ -121,7 +139,7 @@ func (l *Links) Unsubscribe(ctx context.Context, token string) (Unsubscription, 
 }
 
 // find reads the submission that a token names and compares its secret. Every token that does not fit is "unknown".
-func (l *Links) find(ctx context.Context, token string) (Submission, Run, Version, error) {
+func (l *Links) find(ctx context.Context, token string, p purpose) (Submission, Run, Version, error) {
 	unknown := func() (Submission, Run, Version, error) {
 		return Submission{}, Run{}, Version{}, &LinkGone{Why: "unknown"}
 	}
@@ -130,7 +148,7 @@ func (l *Links) find(ctx context.Context, token string) (Submission, Run, Versio
 		return unknown()
 	}
 	parts := strings.Split(string(raw), "\n")
-	if len(parts) != 4 || parts[3] == "" {
+	if len(parts) != 4 || p == toUnsubscribe && parts[1] != channel.Email {
 		return unknown()
 	}
 	sub, err := l.Ledger.Submission(ctx, parts[0], parts[1], parts[2])
@@ -140,7 +158,7 @@ func (l *Links) find(ctx context.Context, token string) (Submission, Run, Versio
 	if err != nil {
 		return sub, Run{}, Version{}, err
 	}
-	if subtle.ConstantTimeCompare([]byte(sub.Token), []byte(parts[3])) != 1 {
+	if sub.Token == "" || subtle.ConstantTimeCompare([]byte(linkSecret(sub, p)), []byte(parts[3])) != 1 {
 		return unknown()
 	}
 	run, err := l.Ledger.Run(ctx, sub.Run)

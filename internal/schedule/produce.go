@@ -60,6 +60,7 @@ func (w *work) produce(ctx context.Context) error {
 	if err != nil {
 		return w.timely(ctx, err)
 	}
+	file.Expires, file.LinksEnd = expiry(w.def, w.Clocks.Wall())
 	if err := w.Ledger.RecordFile(ctx, w.run, w.now(), file); err != nil {
 		w.unsure = !IsConflict(err)
 		return err
@@ -68,6 +69,17 @@ func (w *work) produce(ctx context.Context) error {
 	w.log.Info("file recorded", "rows", file.Rows, "bytes", file.Bytes, "sha256", file.SHA256, "ms", w.Clocks.Wall().Sub(began).Milliseconds())
 	w.Count("file_bytes", int(file.Bytes), "", w.def.File.Kind)
 	return nil
+}
+
+// expiry is when a file that is recorded now goes, and when links to it end: counted from the file, not from the
+// admission, so that no link is dead on arrival.
+func expiry(v Version, recorded time.Time) (file, links time.Time) {
+	file = recorded.AddDate(0, 0, v.File.RetentionDays)
+	links = file
+	if life := v.File.LinkLife.Std(); life > 0 && recorded.Add(life).Before(file) {
+		links = recorded.Add(life)
+	}
+	return file, links
 }
 
 // timely tells an error of the work from the end of the invocation's time.

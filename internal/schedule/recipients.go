@@ -38,13 +38,21 @@ func Targets(list []Recipient) []Target {
 	return targets
 }
 
-// deliver works through the recipients. A passing failure of one does not hold up the others; it throws the attempt
-// back when all have had their turn.
+// deliver works through the recipients: first those that nobody has asked yet, then those whose request must be tried
+// again, so that dead receivers at the head of the list hold up nobody. A passing failure of one throws the attempt back
+// when all have had their turn.
 func (w *work) deliver(ctx context.Context) error {
 	targets := Targets(w.def.Recipients)
+	fresh, again, err := w.split(ctx, targets)
+	if err != nil {
+		return err
+	}
 	var passing *failure.Failure
-	for _, t := range targets {
+	for i, t := range append(fresh, again...) {
 		if err := w.timeFor(ctx); err != nil {
+			if passing != nil && (i >= len(fresh) || !w.fresh) {
+				return passing // everybody was asked: the receiver's wish counts, not this invocation's time
+			}
 			return err
 		}
 		err := w.one(ctx, t)
@@ -52,9 +60,7 @@ func (w *work) deliver(ctx context.Context) error {
 			continue
 		}
 		f := failure.From(err)
-		var y yielded
-		var whole wholeRun
-		if errors.As(err, &y) || errors.As(err, &whole) || errors.Is(err, errLost) || IsConflict(err) || !f.Passing() || f.Code == failure.InternalError {
+		if endsAttempt(err, f) {
 			return err
 		}
 		if passing == nil || f.RetryAfter > passing.RetryAfter {
@@ -65,6 +71,47 @@ func (w *work) deliver(ctx context.Context) error {
 		return passing
 	}
 	return w.finish(ctx, targets)
+}
+
+// endsAttempt reports an error after which no further recipient is asked.
+func endsAttempt(err error, f *failure.Failure) bool {
+	var y yielded
+	var whole wholeRun
+	return errors.As(err, &y) || errors.As(err, &whole) || errors.Is(err, errLost) || IsConflict(err) || !f.Passing() || f.Code == failure.InternalError
+}
+
+// split tells the recipients that nobody has asked from those whose request is pending; those with an outcome need
+// nothing. On a first attempt nobody was asked.
+func (w *work) split(ctx context.Context, targets []Target) (fresh, again []Target, err error) {
+	if w.run.Attempts <= 1 {
+		return targets, nil, nil
+	}
+	subs, err := w.byTarget(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range targets {
+		switch s, ok := subs[t.key()]; {
+		case !ok:
+			fresh = append(fresh, t)
+		case s.State == Pending, s.State == NotSent:
+			again = append(again, t)
+		}
+	}
+	return fresh, again, nil
+}
+
+// byTarget reads the run's submissions consistently.
+func (w *work) byTarget(ctx context.Context) (map[string]Submission, error) {
+	list, err := w.Ledger.Submissions(ctx, w.id)
+	if err != nil {
+		return nil, err
+	}
+	subs := make(map[string]Submission, len(list))
+	for _, s := range list {
+		subs[s.Channel+"#"+s.RecipientHash] = s
+	}
+	return subs, nil
 }
 
 // timeFor reports whether one more recipient may be begun: no item starts without its reserve (case I9).
@@ -131,21 +178,23 @@ func (w *work) step(ctx context.Context, t Target, look Look) error {
 	}
 }
 
-// first records the intent, then sends.
+// first records the intent, then sends. A recipient that is not asked at all gets its intent with the mark "not
+// accepted": should the worker die before the refusal is recorded, nobody takes it for a request that may have left.
 func (w *work) first(ctx context.Context, t Target, look Look) error {
-	ch, ok := w.Channels[t.Channel()]
-	if !ok {
-		return failure.New(failure.ChannelMisconfig, "channel %q is not set up in this stage", t.Channel())
+	ch, err := w.channel(t)
+	if err != nil {
+		return err
 	}
 	sub := Submission{Run: w.id, Channel: t.Channel(), RecipientHash: t.Hash, Recipient: t.Address(), State: Pending,
 		Owner: w.lease.Token, Token: w.Token(), UpdatedAt: w.Clocks.Wall()}
 	reason, detail := w.unwanted(t, look)
-	if reason == "" {
-		frozen, err := ch.Freeze(ctx, w.delivery(t, sub), w.Clocks.Wall(), w.Entropy())
-		if err != nil {
+	if sub.NotAccepted = reason != ""; !sub.NotAccepted {
+		if sub.Frozen, err = ch.Freeze(ctx, w.delivery(t, sub), w.Clocks.Wall(), w.Entropy()); err != nil {
 			return err
 		}
-		sub.Frozen = frozen
+	}
+	if err := w.timeFor(ctx); err != nil {
+		return err
 	}
 	if err := w.Ledger.Intend(ctx, sub, w.expires()); err != nil {
 		return err
@@ -156,25 +205,60 @@ func (w *work) first(ctx context.Context, t Target, look Look) error {
 	return w.send(ctx, ch, t, sub, false)
 }
 
-// once takes a pending submission over and sends it again: nothing was accepted before, or the receiver honours its key.
-func (w *work) once(ctx context.Context, t Target, sub Submission, look Look) error {
+func (w *work) channel(t Target) (channel.Channel, error) {
 	ch, ok := w.Channels[t.Channel()]
 	if !ok {
-		return failure.New(failure.ChannelMisconfig, "channel %q is not set up in this stage", t.Channel())
+		return nil, failure.New(failure.ChannelMisconfig, "channel %q is not set up in this stage", t.Channel())
+	}
+	return ch, nil
+}
+
+// once takes a pending submission over and sends it again: nothing was accepted before, or the receiver honours its key.
+// A recipient that must not be asked (any more) is refused instead, and its mark stays until that is recorded.
+func (w *work) once(ctx context.Context, t Target, sub Submission, look Look) error {
+	ch, err := w.channel(t)
+	if err != nil {
+		return err
 	}
 	if sub.NotAccepted && sub.Owner == w.lease.Token {
 		return failure.New(failure.SendThrottled, "the receiver did not accept the request in this attempt")
 	}
-	sub.UpdatedAt = w.Clocks.Wall()
-	marked := sub.NotAccepted
-	if err := w.Ledger.TakeOver(ctx, sub, w.lease.Token, ch.HonoursKeys()); err != nil {
+	reason, detail := w.unwanted(t, look)
+	if wait := sub.RetryAt.Sub(w.Clocks.Wall()); reason == "" && sub.NotAccepted && wait > 0 {
+		return failure.New(failure.SendThrottled, "the receiver asked to be left alone until %s", sub.RetryAt.Format(time.RFC3339)).After(wait)
+	}
+	if err := w.timeFor(ctx); err != nil {
 		return err
 	}
-	sub.Owner, sub.NotAccepted = w.lease.Token, false
-	if reason, detail := w.unwanted(t, look); reason != "" && marked {
+	doubtful := !sub.NotAccepted
+	take := Take{Owner: w.lease.Token, HonoursKeys: ch.HonoursKeys(), KeepMark: reason != "" && sub.NotAccepted}
+	if reason == "" && sub.Frozen.BodyHash == "" {
+		// It was not to be asked before, and now it is: its body is rendered now.
+		if sub.Frozen, err = ch.Freeze(ctx, w.delivery(t, sub), w.Clocks.Wall(), w.Entropy()); err != nil {
+			return err
+		}
+		take.Frozen = &sub.Frozen
+	}
+	sub.UpdatedAt = w.Clocks.Wall()
+	if err := w.Ledger.TakeOver(ctx, sub, take); err != nil {
+		return err
+	}
+	sub.Owner, sub.NotAccepted = w.lease.Token, take.KeepMark
+	if reason != "" {
+		if doubtful {
+			detail += "; an earlier request may have reached the receiver"
+		}
 		return w.refuse(ctx, sub, reason, detail)
 	}
-	return w.send(ctx, ch, t, sub, !marked)
+	return w.send(ctx, ch, t, sub, doubtful)
+}
+
+// Take is how a pending submission is taken over.
+type Take struct {
+	Owner       string          // the new owner
+	HonoursKeys bool            // what the channel does
+	KeepMark    bool            // no send follows: the mark "not accepted" stays
+	Frozen      *channel.Frozen // rendered only now; nil: it stands on the row
 }
 
 // unwanted says why a recipient is not asked at all.
@@ -194,7 +278,7 @@ func (w *work) unwanted(t Target, look Look) (reason, detail string) {
 
 func (w *work) refuse(ctx context.Context, sub Submission, reason, detail string) error {
 	sub.Reason, sub.Detail, sub.UpdatedAt = reason, detail, w.Clocks.Wall()
-	if err := w.Ledger.Refused(ctx, sub); err != nil {
+	if err := w.record(ctx, func(ctx context.Context) error { return w.Ledger.Refused(ctx, sub) }); err != nil {
 		return err
 	}
 	w.outcome(sub, "skipped", reason)
@@ -214,7 +298,13 @@ func (w wholeRun) Unwrap() error { return w.error }
 
 // send tries once and records the verdict. doubtful says that an earlier try may have been accepted: then this try's not
 // being accepted says nothing about that one, and no mark is set.
+//
+// What the receiver said is written even when the attempt's own time is over. Where it cannot be written, nobody else is
+// asked: at most one outcome is lost.
 func (w *work) send(ctx context.Context, ch channel.Channel, t Target, sub Submission, doubtful bool) error {
+	if w.Clocks.Wall().After(w.lease.End) {
+		return errLost // a worker that was frozen since its intent: its successor has the say
+	}
 	sendCtx, cancel := context.WithTimeout(ctx, w.Timing.SendTimeout.Std())
 	v := ch.Send(sendCtx, w.delivery(t, sub), sub.Frozen)
 	cancel()
@@ -222,31 +312,56 @@ func (w *work) send(ctx context.Context, ch channel.Channel, t Target, sub Submi
 	sub.Detail = failure.Cut(v.Detail, 200)
 	switch v.Outcome {
 	case channel.Accepted:
-		if err := w.Ledger.Accepted(ctx, sub, v.ProviderID); err != nil {
+		if err := w.record(ctx, func(ctx context.Context) error { return w.Ledger.Accepted(ctx, sub, v.ProviderID) }); err != nil {
 			return err
 		}
 		w.outcome(sub, "submitted", "")
 		return nil
 	case channel.Refused:
 		return w.refuse(ctx, sub, v.Reason, v.Detail)
-	case channel.NotAccepted, channel.RunRefused:
-		if !doubtful {
-			if err := w.Ledger.NotAccepted(ctx, sub); err != nil {
-				return err
-			}
-		}
-		w.outcomeless(sub, v.Failure)
-		if v.Outcome == channel.RunRefused {
-			return wholeRun{v.Failure}
-		}
-		return v.Failure
 	}
 	w.outcomeless(sub, v.Failure)
-	if ch.HonoursKeys() {
+	switch {
+	case v.Outcome == channel.Lost && ch.HonoursKeys():
 		return v.Failure // stays pending: the next attempt asks again under the same key
+	case v.Outcome == channel.Lost:
+		return w.record(ctx, func(ctx context.Context) error { return w.Ledger.LoseTrack(ctx, sub, w.lease.Token, false, false) })
 	}
-	return w.Ledger.LoseTrack(ctx, sub, w.lease.Token, false, false)
+	if !doubtful {
+		sub.RetryAt = w.retryAt(v.Failure)
+		if err := w.record(ctx, func(ctx context.Context) error { return w.Ledger.NotAccepted(ctx, sub) }); err != nil {
+			return err
+		}
+	}
+	if v.Outcome == channel.RunRefused {
+		return wholeRun{v.Failure}
+	}
+	return v.Failure
 }
+
+// retryAt is when a receiver that named a time may be asked again.
+func (w *work) retryAt(f *failure.Failure) time.Time {
+	if f.RetryAfter <= 0 {
+		return time.Time{}
+	}
+	return w.Clocks.Wall().Add(min(f.RetryAfter, w.Timing.BackoffMax.Std()))
+}
+
+// record writes an outcome, once more after a passing failure, within a time of its own.
+func (w *work) record(ctx context.Context, write func(context.Context) error) (err error) {
+	for range 2 {
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
+		err = write(own)
+		cancel()
+		if err == nil || IsConflict(err) || !failure.From(err).Passing() {
+			return err
+		}
+	}
+	return wholeRun{err}
+}
+
+// writeTime bounds the writing of one outcome.
+const writeTime = time.Second
 
 func (w *work) outcomeless(sub Submission, f *failure.Failure) {
 	w.log.Warn("request was not settled", "recipient", sub.RecipientHash, "channel", sub.Channel, "code", f.Code, "error", f.Message)
@@ -295,17 +410,13 @@ func (w *work) expires() int64 {
 
 // finish settles a run whose recipients have all had their turn, by a consistent read of what they came to.
 func (w *work) finish(ctx context.Context, targets []Target) error {
-	subs, err := w.Ledger.Submissions(ctx, w.id)
+	subs, err := w.byTarget(ctx)
 	if err != nil {
 		return err
 	}
 	o := Outcome{Event: Succeed}
-	byKey := map[string]Submission{}
-	for _, s := range subs {
-		byKey[s.Channel+"#"+s.RecipientHash] = s
-	}
 	for _, t := range targets {
-		s, ok := byKey[t.key()]
+		s, ok := subs[t.key()]
 		switch {
 		case !ok, s.State == Pending:
 			return failure.New(failure.SendFailed, "a recipient has no outcome yet")
@@ -342,6 +453,10 @@ func (w *work) fail(ctx context.Context, f *failure.Failure) error {
 		}
 		for _, sub := range all {
 			state, err := w.giveUp(ctx, sub, f.Code)
+			var c *Conflict
+			for errors.As(err, &c) && c.Submission != nil && ctx.Err() == nil {
+				state, err = w.giveUp(ctx, *c.Submission, f.Code) // an earlier worker's late answer came between
+			}
 			if err != nil {
 				return err
 			}

@@ -550,3 +550,25 @@ func TestDoubtAboutAnEarlierTryStays(t *testing.T) {
 		t.Error(w.dump())
 	}
 }
+
+// A worker that dies while it gives up its recipients leaves a run that can only fail: nobody else is asked.
+func TestAFailThatWasInterruptedAsksNobodyElse(t *testing.T) {
+	w := newWorld(t)
+	w.mail.answer = func(string, int) error { return coded("AccountSendingPausedException", "paused") }
+	run := w.admitted(w.definition("s", "a@x.com", "b", "c"))
+	puts := 0
+	w.faults.plan = func(c outside) fault {
+		if c.inv.kind == "deliver" && c.name == "DynamoDB.PutItem" {
+			if puts++; puts == 2 { // the first is the mail's intent, the second gives b up
+				return dieAfter
+			}
+		}
+		return none
+	}
+	w.quiet()
+	r := w.wantState(run, schedule.Failed, failure.SenderRefused)
+	if len(w.hooks.posts) != 0 || r.Attempts != 2 {
+		t.Errorf("%d requests left: %s", len(w.hooks.posts), w.dump())
+	}
+	w.wantSub(run, "c", schedule.NotSent, string(failure.SenderRefused))
+}

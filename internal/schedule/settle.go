@@ -80,5 +80,6 @@ type Admission struct {
 	Schedule *Schedule
 	NextDue  time.Time // zero: never again
 	Skips    []Skip
+	Audit    *Audit // a manual run: who asked
 	TTL      time.Time
 }

@@ -20,32 +20,43 @@ func (t *tick) sweep(ctx context.Context, start int) {
 	t.Backlog = backlog
 	now := t.Clocks.Wall()
 	for i := range schema.Shards {
-		from, shard := "", (start+i)%schema.Shards
-		for t.timeLeft(ctx) {
-			ids, next, err := t.Ledger.Open(ctx, shard, now, from, t.Timing.PageSize)
-			if err != nil {
-				t.trouble("open-run index could not be read", err, "shard", shard)
-				break
+		t.sweepShard(ctx, true, (start+i)%schema.Shards, now)
+	}
+	if backlog > t.Timing.Backlog {
+		return
+	}
+	for i := range schema.Shards {
+		t.sweepShard(ctx, false, (start+i)%schema.Shards, now)
+	}
+}
+
+// sweepShard offers again what one partition of the open-run index suggests.
+func (t *tick) sweepShard(ctx context.Context, begun bool, shard int, now time.Time) {
+	from := ""
+	for t.timeLeft(ctx) {
+		ids, next, err := t.Ledger.Open(ctx, begun, shard, now, from, t.Timing.PageSize)
+		if err != nil {
+			t.trouble("open-run index could not be read", err, "shard", shard)
+			return
+		}
+		var runs []string
+		t.each(ids, func(id string) {
+			if t.reoffer(ctx, id, now) {
+				t.mu.Lock()
+				runs = append(runs, id)
+				t.mu.Unlock()
 			}
-			var runs []string
-			t.each(ids, func(id string) {
-				if t.reoffer(ctx, id, now, backlog) {
-					t.mu.Lock()
-					runs = append(runs, id)
-					t.mu.Unlock()
-				}
-			})
-			t.Reoffer += len(runs)
-			t.offer(ctx, runs)
-			if from = next; from == "" {
-				break
-			}
+		})
+		t.Reoffer += len(runs)
+		t.offer(ctx, runs)
+		if from = next; from == "" {
+			return
 		}
 	}
 }
 
 // reoffer moves a run's wake_at on the condition that it is as read, and reports whether its message is to be sent.
-func (t *tick) reoffer(ctx context.Context, id string, now time.Time, backlog int) bool {
+func (t *tick) reoffer(ctx context.Context, id string, now time.Time) bool {
 	r, err := t.Ledger.Run(ctx, id)
 	if errors.Is(err, ErrNotFound) {
 		return false
@@ -54,7 +65,7 @@ func (t *tick) reoffer(ctx context.Context, id string, now time.Time, backlog in
 		t.trouble("run could not be read", err, "run", id)
 		return false
 	}
-	if !forgotten(r, now, backlog <= t.Timing.Backlog) {
+	if !forgotten(r, now) {
 		return false
 	}
 	switch err := t.Ledger.Reoffer(ctx, r, now, now.Add(OfferPause(r.Offers, t.Timing)), false); {
@@ -69,17 +80,14 @@ func (t *tick) reoffer(ctx context.Context, id string, now time.Time, backlog in
 }
 
 // forgotten decides whether a run is to be offered again.
-func forgotten(r Run, now time.Time, queueShort bool) bool {
-	if r.WakeAt.After(now) {
+func forgotten(r Run, now time.Time) bool {
+	switch {
+	case r.WakeAt.After(now):
 		return false // the index was behind
+	case r.State == Queued:
+		return true
 	}
-	switch r.State {
-	case Queued:
-		return queueShort
-	case Running:
-		return !r.LeaseLive(now)
-	}
-	return false
+	return r.State == Running && !r.LeaseLive(now)
 }
 
 // OfferPause is how long a run waits after its n-th offer: SweepQueued × 2^n, at most SweepMax.

@@ -80,6 +80,9 @@ func ParseTiming(text string) (Timing, error) {
 	return t, t.Validate()
 }
 
+// settling is what an attempt leaves of its invocation's time to write down how it ended.
+func (t Timing) settling() time.Duration { return t.Reserve.Std() - t.SendTimeout.Std() }
+
 // Validate names the first figure that cannot be.
 func (t Timing) Validate() error {
 	positive := []struct {
@@ -102,8 +105,8 @@ func (t Timing) Validate() error {
 	if t.BackoffMax.Std() > 12*time.Hour {
 		return fmt.Errorf("TIMING: backoff_max is %s; SQS allows at most 12h", t.BackoffMax.Std())
 	}
-	if t.Reserve < t.SendTimeout {
-		return fmt.Errorf("TIMING: reserve %s is shorter than send_timeout %s; a request begun at the reserve could not end", t.Reserve.Std(), t.SendTimeout.Std())
+	if t.settling() < 2*time.Second {
+		return fmt.Errorf("TIMING: reserve is %s; want at least send_timeout %s and 2s, or the outcome of a request begun at the reserve could not be written", t.Reserve.Std(), t.SendTimeout.Std())
 	}
 	return nil
 }

@@ -266,7 +266,11 @@ func (c *checker) parameters(ps map[string]any) {
 	}
 }
 
+// recurrence checks a rule. A zone that is left open is the workspace's, which is filled in when the definition is saved.
 func (c *checker) recurrence(s calendar.Spec) {
+	if s.Zone == "" {
+		s.Zone = "UTC"
+	}
 	_, err := calendar.Parse(s)
 	if err == nil {
 		return

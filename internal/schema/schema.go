@@ -112,6 +112,7 @@ const (
 	Reason      = "reason"
 	Detail      = "detail"
 	RevokedAt   = "revoked_at"
+	RetryAt     = "retry_at"
 	Tries       = "tries"
 	UpdatedAt   = "updated_at"
 
@@ -182,11 +183,18 @@ func spread(prefix, id string) string {
 }
 
 // DueShardOf and OpenShardOf name the index partition of a schedule and of a run. DueShardAt and OpenShardAt name the
-// i-th one, for readers.
-func DueShardOf(schedule string) string { return spread("due", schedule) }
-func OpenShardOf(run string) string     { return spread("open", run) }
-func DueShardAt(i int) string           { return fmt.Sprintf("due#%02d", i) }
-func OpenShardAt(i int) string          { return fmt.Sprintf("open#%02d", i) }
+// i-th one, for readers. Queued and running runs stand apart, so that a long queue hides no run whose worker died.
+func DueShardOf(schedule string) string         { return spread("due", schedule) }
+func OpenShardOf(run string, begun bool) string { return spread(openPrefix(begun), run) }
+func DueShardAt(i int) string                   { return fmt.Sprintf("due#%02d", i) }
+func OpenShardAt(i int, begun bool) string      { return fmt.Sprintf("%s#%02d", openPrefix(begun), i) }
+
+func openPrefix(begun bool) string {
+	if begun {
+		return "running"
+	}
+	return "queued"
+}
 
 // Directory kinds.
 const (
@@ -217,8 +225,8 @@ func DefinitionKey(id string, version int) Key {
 func RunKey(schedule, occurrence string) Key {
 	return Key{scheduleKey(schedule), Sort(RunPrefix + occurrence)}
 }
-func SkipKey(schedule string, first time.Time) Key {
-	return Key{scheduleKey(schedule), Sort(SkipPrefix + first.UTC().Format(time.RFC3339))}
+func SkipKey(schedule string, first time.Time, kind string) Key {
+	return Key{scheduleKey(schedule), Sort(SkipPrefix + first.UTC().Format(time.RFC3339) + "#" + kind)}
 }
 func SubmissionKey(run, channel, recipientHash string) Key {
 	return Key{SubmissionPartition(run), Sort(SubPrefix + channel + "#" + recipientHash)}

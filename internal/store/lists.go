@@ -23,9 +23,9 @@ func (s *Store) Due(ctx context.Context, shard int, until time.Time, from string
 	return ids, next, err
 }
 
-// Open suggests runs that the sweep should look at, a page of one shard of the open-run index.
-func (s *Store) Open(ctx context.Context, shard int, until time.Time, from string, limit int) (runs []string, next string, err error) {
-	keys, next, err := s.suggest(ctx, index(schema.IndexOpen, schema.OpenShard, schema.OpenShardAt(shard), schema.WakeAt, schema.Time(until)), from, limit)
+// Open suggests runs that the sweep should look at, those begun or those queued, a page of one shard of the open-run index.
+func (s *Store) Open(ctx context.Context, begun bool, shard int, until time.Time, from string, limit int) (runs []string, next string, err error) {
+	keys, next, err := s.suggest(ctx, index(schema.IndexOpen, schema.OpenShard, schema.OpenShardAt(shard, begun), schema.WakeAt, schema.Time(until)), from, limit)
 	for _, k := range keys {
 		runs = append(runs, schema.RunID(strings.TrimPrefix(string(k.PK), "SCHED#"), strings.TrimPrefix(string(k.SK), schema.RunPrefix)))
 	}
@@ -155,7 +155,12 @@ func (s *Store) Skips(ctx context.Context, sched, from string, limit int) ([]sch
 	var t times
 	skips := make([]schedule.Skip, len(p.items))
 	for i, it := range p.items {
-		skips[i] = schedule.Skip{Schedule: sched, First: t.read(it, schema.First), Last: t.read(it, schema.Last), Count: num(it, schema.Count), Reason: str(it, schema.Reason)}
+		skips[i] = schedule.Skip{Schedule: sched, Kind: skipKind(keyOf(it).SK), First: t.read(it, schema.First), Last: t.read(it, schema.Last), Count: num(it, schema.Count), Reason: str(it, schema.Reason)}
 	}
 	return skips, cursor(p.next), t.err
+}
+
+// skipKind reads the kind of a skip record out of its key.
+func skipKind(sk schema.Sort) schedule.SkipKind {
+	return schedule.SkipKind(string(sk)[strings.LastIndexByte(string(sk), '#')+1:])
 }

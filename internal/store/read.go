@@ -41,7 +41,7 @@ func (s *Store) batch(ctx context.Context, keys []schema.Key) (map[schema.Key]it
 			}
 			ask = out.UnprocessedKeys[s.Table].Keys
 			if len(ask) > 0 {
-				if err := s.Pause(ctx, jitter(min(try, tries))); err != nil {
+				if err := s.Pause(ctx, jitter(min(try, maxTries))); err != nil {
 					return nil, classify(err)
 				}
 			}

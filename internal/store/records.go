@@ -177,7 +177,7 @@ func decodeSubmission(it item) (schedule.Submission, error) {
 		Run: string(k.PK)[len("RUN#"):], Channel: ch, RecipientHash: hash, Recipient: str(it, schema.Recipient),
 		State: schedule.SubmissionState(str(it, schema.State)), Owner: str(it, schema.Owner), NotAccepted: flag(it, schema.NotAccepted),
 		Tries: num(it, schema.Tries), Token: str(it, schema.Token), ProviderID: str(it, schema.ProviderID), Reason: str(it, schema.Reason),
-		Detail: str(it, schema.Detail), RevokedAt: t.read(it, schema.RevokedAt), UpdatedAt: t.read(it, schema.UpdatedAt),
+		Detail: str(it, schema.Detail), RevokedAt: t.read(it, schema.RevokedAt), UpdatedAt: t.read(it, schema.UpdatedAt), RetryAt: t.read(it, schema.RetryAt),
 	}
 	if b := raw(it, schema.Frozen); len(b) > 0 {
 		var f frozenRow

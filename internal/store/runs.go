@@ -34,7 +34,7 @@ func (s *Store) Admit(ctx context.Context, a schedule.Admission) error {
 	put := compact(map[string]any{
 		schema.Nominal: r.Nominal, schema.Manual: r.Manual,
 		schema.DefVersion: r.Version, schema.Workspace: r.Workspace, schema.AttemptsLeft: r.AttemptsLeft, schema.Attempts: 0, schema.Yields: 0, schema.Offers: 0,
-		schema.DeadLetters: 0, schema.WakeAt: r.WakeAt, schema.OpenShard: schema.OpenShardOf(r.ID()), schema.FileExpires: r.FileExpires, schema.LinkExpires: r.LinkExpires,
+		schema.DeadLetters: 0, schema.WakeAt: r.WakeAt, schema.OpenShard: schema.OpenShardOf(r.ID(), false),
 		schema.RequestedBy: r.RequestedBy, schema.RequestHash: r.RequestHash, schema.CreatedAt: r.CreatedAt, schema.AdmittedBy: a.Token,
 		schema.ExpiresAt: a.TTL.Unix(), schema.Timeline: []string{entry(r.CreatedAt, "admitted")},
 	})
@@ -52,6 +52,9 @@ func (s *Store) Admit(ctx context.Context, a schedule.Admission) error {
 		for _, skip := range a.Skips {
 			ws = append(ws, skipWrite(skip, a.TTL))
 		}
+	}
+	if a.Audit != nil {
+		ws = append(ws, auditWrite(*a.Audit))
 	}
 	return s.transact(ctx, ws...)
 }
@@ -95,7 +98,7 @@ func (s *Store) Begin(ctx context.Context, r schedule.Run, l lease) (schedule.Ru
 		table: schedule.Runs, from: r.State, event: event, key: runKey(r), facts: facts{now: l.Now},
 		with: update{
 			set: map[string]any{schema.LeaseOwner: l.Token, schema.LeaseEnd: schema.Time(l.End), schema.WakeAt: schema.Time(l.Wake),
-				schema.Offers: 0, schema.DeadLetters: 0},
+				schema.OpenShard: schema.OpenShardOf(r.ID(), true), schema.Offers: 0, schema.DeadLetters: 0},
 			add:    map[string]int{schema.Attempts: 1, schema.AttemptsLeft: -1},
 			append: entry(l.Now, "%s, attempt %d", event, r.Attempts+1),
 		},
@@ -104,12 +107,14 @@ func (s *Store) Begin(ctx context.Context, r schedule.Run, l lease) (schedule.Ru
 	if err != nil {
 		return r, asConflict(err, r)
 	}
+	// The attempt goes on from the row as it stands now, not from what was read before: another worker may have recorded a
+	// file between the two.
+	row := item{}
+	w.row = &row
 	if err := s.send(ctx, w); err != nil {
 		return r, err
 	}
-	r.State, r.LeaseOwner, r.LeaseEnd, r.WakeAt = schedule.Running, l.Token, l.End, l.Wake
-	r.Attempts, r.AttemptsLeft, r.Offers, r.DeadLetters = r.Attempts+1, r.AttemptsLeft-1, 0, 0
-	return r, nil
+	return decodeRun(row)
 }
 
 // asConflict turns a transition that the table does not have into the conflict that a caller reads again for.
@@ -161,7 +166,7 @@ func (s *Store) Yield(ctx context.Context, r schedule.Run, l lease, maxYields in
 // RecordFile makes a file the run's own. The first one wins.
 func (s *Store) RecordFile(ctx context.Context, r schedule.Run, l lease, file schedule.RecordedFile) error {
 	return s.own(ctx, r, schedule.RecordFile, facts{owner: l.Token},
-		update{set: map[string]any{schema.File: encodeFile(file)}, append: entry(l.Now, "file recorded: %d rows, %d bytes", file.Rows, file.Bytes)},
+		update{set: map[string]any{schema.File: encodeFile(file), schema.FileExpires: schema.Time(file.Expires), schema.LinkExpires: schema.Time(file.LinksEnd)}, append: entry(l.Now, "file recorded: %d rows, %d bytes", file.Rows, file.Bytes)},
 		func(it item) bool { f, err := decodeFile(it); return err == nil && f != nil && f.Key == file.Key })
 }
 
@@ -173,10 +178,16 @@ func (s *Store) RecordQuery(ctx context.Context, r schedule.Run, l lease, queryI
 		func(it item) bool { return str(it, schema.QueryID) == queryID })
 }
 
+// loggedOffers is how many offers between two attempts a timeline shows.
+const loggedOffers = 12
+
 // Reoffer moves wake_at before the message is sent again. fromDLQ counts the visit.
 func (s *Store) Reoffer(ctx context.Context, r schedule.Run, now, wake time.Time, fromDLQ bool) error {
 	f := facts{now: now, wake: r.WakeAt}
-	u := update{set: map[string]any{schema.WakeAt: schema.Time(wake)}, add: map[string]int{schema.Offers: 1}, append: entry(now, "offered again")}
+	u := update{set: map[string]any{schema.WakeAt: schema.Time(wake)}, add: map[string]int{schema.Offers: 1}}
+	if r.Offers < loggedOffers { // a run that nobody takes must not grow without end; the counter goes on
+		u.append = entry(now, "offered again")
+	}
 	if fromDLQ {
 		f.decided = []transition.Guard{schedule.FromDLQ}
 		u.add[schema.DeadLetters] = 1
@@ -186,9 +197,14 @@ func (s *Store) Reoffer(ctx context.Context, r schedule.Run, now, wake time.Time
 }
 
 // AskToStop notes that a person wants the run to end; its holder, or the next one, settles it.
-func (s *Store) AskToStop(ctx context.Context, r schedule.Run, now time.Time, by, why string) error {
-	return s.own(ctx, r, schedule.AskToStop, facts{decided: []transition.Guard{schedule.PersonReason}},
-		update{set: map[string]any{schema.StopBy: by, schema.StopWhy: failure.Cut(why, 200)}, append: entry(now, "asked to stop")}, nil)
+func (s *Store) AskToStop(ctx context.Context, r schedule.Run, a schedule.Audit) error {
+	w, err := advance(step[schedule.RunState, schedule.RunEvent]{table: schedule.Runs, from: r.State, event: schedule.AskToStop, key: runKey(r),
+		facts: facts{decided: []transition.Guard{schedule.PersonReason}},
+		with:  update{set: map[string]any{schema.StopBy: a.Who, schema.StopWhy: failure.Cut(a.Why, 200)}, append: entry(a.At, "asked to stop")}})
+	if err != nil {
+		return asConflict(err, r)
+	}
+	return s.transact(ctx, w, auditWrite(a))
 }
 
 // Settle ends a run, in one transaction with what that means for its schedule. It never fails because of the schedule:

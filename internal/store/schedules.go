@@ -40,7 +40,7 @@ func (s *Store) Definition(ctx context.Context, id string, version int) (schedul
 }
 
 // CreateSchedule records a schedule and its first version.
-func (s *Store) CreateSchedule(ctx context.Context, v schedule.Version, sched schedule.Schedule, skips []schedule.Skip, ttl time.Time) error {
+func (s *Store) CreateSchedule(ctx context.Context, v schedule.Version, sched schedule.Schedule, skips []schedule.Skip, ttl time.Time, a schedule.Audit) error {
 	put := compact(map[string]any{
 		schema.Workspace: sched.Workspace, schema.Name: sched.Name, schema.Version: v.Number, schema.Streak: 0, schema.CreatedAt: v.CreatedAt,
 		schema.DirKind: schema.DirSchedules, schema.DirName: schema.DirScheduleName(sched.Workspace, sched.ID),
@@ -56,7 +56,7 @@ func (s *Store) CreateSchedule(ctx context.Context, v schedule.Version, sched sc
 	if err != nil {
 		return err
 	}
-	return s.transact(ctx, withSkips([]write{w, def}, skips, ttl)...)
+	return s.transact(ctx, withSkips([]write{w, def, auditWrite(a)}, skips, ttl)...)
 }
 
 // definitionWrite puts a version. It carries no condition of its own: it only ever goes with the write that moves the
@@ -84,7 +84,7 @@ func withSkips(ws []write, skips []schedule.Skip, ttl time.Time) []write {
 // skipWrite puts a skip record if it is absent; one that stands is left as it is, and is no reason to refuse the
 // transaction around it.
 func skipWrite(sk schedule.Skip, ttl time.Time) write {
-	w := write{event: "record skip", key: schema.SkipKey(sk.Schedule, sk.First)}
+	w := write{event: "record skip", key: schema.SkipKey(sk.Schedule, sk.First, string(sk.Kind))}
 	for _, f := range []struct {
 		name string
 		v    any
@@ -100,7 +100,7 @@ func skipWrite(sk schedule.Skip, ttl time.Time) write {
 }
 
 // EditSchedule saves a new version. sched is the row as read, next where its next due moves to.
-func (s *Store) EditSchedule(ctx context.Context, v schedule.Version, sched schedule.Schedule, next time.Time, skips []schedule.Skip, ttl time.Time) error {
+func (s *Store) EditSchedule(ctx context.Context, v schedule.Version, sched schedule.Schedule, next time.Time, skips []schedule.Skip, ttl time.Time, a schedule.Audit) error {
 	set := map[string]any{schema.Version: v.Number, schema.Name: v.Name}
 	if sched.State == schedule.Active {
 		for k, val := range due(sched.ID, next) {
@@ -115,7 +115,7 @@ func (s *Store) EditSchedule(ctx context.Context, v schedule.Version, sched sche
 	if err != nil {
 		return err
 	}
-	return s.transact(ctx, withSkips([]write{w, def}, skips, ttl)...)
+	return s.transact(ctx, withSkips([]write{w, def, auditWrite(a)}, skips, ttl)...)
 }
 
 func (s *Store) scheduleWrite(sched schedule.Schedule, event schedule.Event, decided []transition.Guard, u update) (write, error) {
@@ -127,9 +127,9 @@ func (s *Store) scheduleWrite(sched schedule.Schedule, event schedule.Event, dec
 	return w, nil
 }
 
-// PassOver moves a schedule on without a run: the skip record says which occurrences did not run and why.
-func (s *Store) PassOver(ctx context.Context, sched schedule.Schedule, skip schedule.Skip, next time.Time, ttl time.Time) error {
-	set := map[string]any{schema.LastNominal: schema.Time(skip.Last)}
+// PassOver moves a schedule on past the occurrence last without a run: the skip records say which did not run and why.
+func (s *Store) PassOver(ctx context.Context, sched schedule.Schedule, last time.Time, skips []schedule.Skip, next time.Time, ttl time.Time) error {
+	set := map[string]any{schema.LastNominal: schema.Time(last)}
 	for k, v := range due(sched.ID, next) {
 		set[k] = v
 	}
@@ -137,7 +137,7 @@ func (s *Store) PassOver(ctx context.Context, sched schedule.Schedule, skip sche
 	if err != nil {
 		return err
 	}
-	return s.transact(ctx, w, skipWrite(skip, ttl))
+	return s.transact(ctx, withSkips([]write{w}, skips, ttl)...)
 }
 
 // pauseWrite takes a schedule out of the due index, together with what else is written on it.
@@ -154,16 +154,16 @@ func pauseWrite(sched schedule.Schedule, reason, by string, now time.Time, also 
 }
 
 // PauseSchedule pauses by a person's hand.
-func (s *Store) PauseSchedule(ctx context.Context, sched schedule.Schedule, reason, by string, now time.Time) error {
-	w, err := pauseWrite(sched, reason, by, now, nil)
+func (s *Store) PauseSchedule(ctx context.Context, sched schedule.Schedule, a schedule.Audit) error {
+	w, err := pauseWrite(sched, a.Why, a.Who, a.At, nil)
 	if err != nil {
 		return &schedule.Conflict{Event: string(schedule.Pause), Why: fmt.Sprintf("the schedule is %s", sched.State), Schedule: &sched}
 	}
-	return s.send(ctx, w)
+	return s.transact(ctx, w, auditWrite(a))
 }
 
 // ResumeSchedule puts a paused schedule back into the due index, at a time in the future.
-func (s *Store) ResumeSchedule(ctx context.Context, sched schedule.Schedule, next time.Time, skips []schedule.Skip, ttl time.Time) error {
+func (s *Store) ResumeSchedule(ctx context.Context, sched schedule.Schedule, next time.Time, skips []schedule.Skip, ttl time.Time, a schedule.Audit) error {
 	set := map[string]any{schema.PauseReason: nil, schema.PausedBy: nil, schema.PausedAt: nil}
 	for k, v := range due(sched.ID, next) {
 		set[k] = v
@@ -172,11 +172,11 @@ func (s *Store) ResumeSchedule(ctx context.Context, sched schedule.Schedule, nex
 	if err != nil {
 		return err
 	}
-	return s.transact(ctx, withSkips([]write{w}, skips, ttl)...)
+	return s.transact(ctx, withSkips([]write{w, auditWrite(a)}, skips, ttl)...)
 }
 
 // DeleteSchedule marks a schedule deleted; the item stays until its runs expire, and leaves the directory.
-func (s *Store) DeleteSchedule(ctx context.Context, sched schedule.Schedule, expires time.Time) error {
+func (s *Store) DeleteSchedule(ctx context.Context, sched schedule.Schedule, expires time.Time, a schedule.Audit) error {
 	set := map[string]any{schema.ExpiresAt: expires.Unix(), schema.DirKind: nil, schema.DirName: nil}
 	for k, v := range due(sched.ID, time.Time{}) {
 		set[k] = v
@@ -185,5 +185,5 @@ func (s *Store) DeleteSchedule(ctx context.Context, sched schedule.Schedule, exp
 	if err != nil {
 		return err
 	}
-	return s.send(ctx, w)
+	return s.transact(ctx, w, auditWrite(a))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"almanac/internal/schedule"
@@ -43,21 +44,25 @@ func (s *Store) document(ctx context.Context, k schema.Key, into any) error {
 	return nil
 }
 
-func (s *Store) putDocument(ctx context.Context, event string, k schema.Key, dirKind, dirName string, doc any, by string, at time.Time) error {
+func (s *Store) putDocument(ctx context.Context, event string, k schema.Key, dirKind, dirName string, doc any, a schedule.Audit) error {
 	body, err := json.Marshal(doc)
 	if err != nil {
 		return fmt.Errorf("%s: %w", k, err)
 	}
-	return s.put(ctx, event, k, map[string]any{schema.Body: string(body), schema.DirKind: dirKind, schema.DirName: dirName, schema.CreatedBy: by, schema.UpdatedAt: at})
+	w := write{event: event, key: k, put: keyItem(k)}
+	for name, v := range compact(map[string]any{schema.Body: string(body), schema.DirKind: dirKind, schema.DirName: dirName, schema.CreatedBy: a.Who, schema.UpdatedAt: a.At}) {
+		w.put[name] = v
+	}
+	return s.transact(ctx, w, auditWrite(a))
 }
 
 // PutWorkspace and PutSource save configuration; the latest wins.
-func (s *Store) PutWorkspace(ctx context.Context, w schedule.Workspace, by string, at time.Time) error {
-	return s.putDocument(ctx, "save workspace", schema.WorkspaceKey(w.ID), schema.DirWorkspaces, w.ID, w, by, at)
+func (s *Store) PutWorkspace(ctx context.Context, w schedule.Workspace, a schedule.Audit) error {
+	return s.putDocument(ctx, "save workspace", schema.WorkspaceKey(w.ID), schema.DirWorkspaces, w.ID, w, a)
 }
 
-func (s *Store) PutSource(ctx context.Context, c schedule.SourceConfig, by string, at time.Time) error {
-	return s.putDocument(ctx, "save source", schema.SourceKey(c.Name), schema.DirSources, c.Name, c, by, at)
+func (s *Store) PutSource(ctx context.Context, c schedule.SourceConfig, a schedule.Audit) error {
+	return s.putDocument(ctx, "save source", schema.SourceKey(c.Name), schema.DirSources, c.Name, c, a)
 }
 
 // Workspace and Source read configuration.
@@ -161,9 +166,35 @@ func (s *Store) RecordAccess(ctx context.Context, sub schedule.Submission, at ti
 	return s.put(ctx, "record access", schema.AccessKey(sub.Run, sub.Channel, sub.RecipientHash, at, id), map[string]any{schema.What: what, schema.ExpiresAt: expires.Unix()})
 }
 
-// RecordAudit notes who did what and why.
-func (s *Store) RecordAudit(ctx context.Context, a schedule.Audit, id string) error {
-	return s.put(ctx, "audit", schema.AuditKey(a.Subject, a.At, id), map[string]any{schema.Who: a.Who, schema.What: a.What, schema.Why: a.Why, schema.Before: a.Before, schema.After: a.After})
+// auditWrite notes who did what and why, in the transaction of the act itself: neither is there without the other. Its
+// key is the act's own, so that an act whose reply was lost is recognised when it is sent again.
+func auditWrite(a schedule.Audit) write {
+	key := schema.AuditKey(a.Subject, a.At, a.ID)
+	w := write{event: "audit", key: key, put: keyItem(key), mine: func(item) bool { return true }}
+	for name, v := range compact(map[string]any{schema.Who: a.Who, schema.What: a.What, schema.Why: a.Why, schema.Before: a.Before, schema.After: a.After}) {
+		w.put[name] = v
+	}
+	w.condition = "attribute_not_exists(" + w.expr.name(schema.PK) + ")"
+	return w
+}
+
+// Audits lists what people did to a subject, the latest first.
+func (s *Store) Audits(ctx context.Context, subject, from string, limit int) ([]schedule.Audit, string, error) {
+	p, err := s.list(ctx, below(schema.AuditKey(subject, time.Time{}, "").PK, "", true), from, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	var list []schedule.Audit
+	for _, it := range p.items {
+		at, id, _ := strings.Cut(string(keyOf(it).SK), "#")
+		when, err := schema.ParseTime(at)
+		if err != nil {
+			return nil, "", err
+		}
+		list = append(list, schedule.Audit{ID: id, Subject: subject, At: when, Who: str(it, schema.Who), What: str(it, schema.What), Why: str(it, schema.Why),
+			Before: str(it, schema.Before), After: str(it, schema.After)})
+	}
+	return list, cursor(p.next), nil
 }
 
 // RecordDead keeps a message that nobody can read, for a person.

@@ -48,9 +48,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// tries is how often a write is sent when DynamoDB answers with a conflict or a throttle: these are no failed attempts
+// maxTries is how often a write is sent when DynamoDB answers with a conflict or a throttle: these are no failed attempts
 // of a run.
-const tries = 6
+const maxTries = 6
 
 // jitter is a pause before try n, spread evenly, so that rivals do not meet again.
 func jitter(n int) time.Duration {

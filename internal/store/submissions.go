@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"almanac/internal/channel"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
 	"almanac/internal/transition"
@@ -14,9 +15,9 @@ func subKey(s schedule.Submission) schema.Key {
 }
 
 // splitSub takes the sort key of a submission apart.
-func splitSub(sk schema.Sort) (channel, hash string) {
-	channel, hash, _ = strings.Cut(strings.TrimPrefix(string(sk), schema.SubPrefix), "#")
-	return channel, hash
+func splitSub(sk schema.Sort) (channelName, hash string) {
+	channelName, hash, _ = strings.Cut(strings.TrimPrefix(string(sk), schema.SubPrefix), "#")
+	return channelName, hash
 }
 
 type subStep = step[schedule.SubmissionState, schedule.SubmissionEvent]
@@ -34,15 +35,24 @@ func (s *Store) submission(ctx context.Context, st subStep) error {
 // BatchWriteItem, which carries no condition.
 func (s *Store) Intend(ctx context.Context, sub schedule.Submission, expires int64) error {
 	put := compact(map[string]any{
-		schema.Recipient: sub.Recipient, schema.Owner: sub.Owner, schema.BodyHash: sub.Frozen.BodyHash, schema.Frozen: encodeFrozen(sub.Frozen),
-		schema.Token: sub.Token, schema.Tries: 1, schema.UpdatedAt: sub.UpdatedAt, schema.ExpiresAt: expires,
+		schema.Recipient: sub.Recipient, schema.Owner: sub.Owner,
+		schema.NotAccepted: sub.NotAccepted, schema.Token: sub.Token, schema.Tries: tries(sub), schema.UpdatedAt: sub.UpdatedAt, schema.ExpiresAt: expires,
 	})
-	if len(sub.Frozen.Body) > 0 {
-		put[schema.Body] = attr(sub.Frozen.Body)
+	for k, v := range frozenAttributes(sub.Frozen) {
+		put[k] = attr(v)
 	}
 	return s.submission(ctx, subStep{from: transition.Absent, event: schedule.Intend, key: subKey(sub), put: put,
 		facts: facts{decided: []transition.Guard{schedule.LeaseByClock, schedule.TimeReserve}},
 		mine:  ownedBy(sub.Owner)})
+}
+
+// tries is how often a submission that is just intended will have been sent: a recipient that is not asked at all bears
+// the mark from the start.
+func tries(sub schedule.Submission) int {
+	if sub.NotAccepted {
+		return 0
+	}
+	return 1
 }
 
 func ownedBy(token string) func(item) bool {
@@ -81,29 +91,52 @@ func (s *Store) Refused(ctx context.Context, sub schedule.Submission) error {
 func (s *Store) NotAccepted(ctx context.Context, sub schedule.Submission) error {
 	return s.submission(ctx, subStep{from: schedule.Pending, event: schedule.NoteNotAccepted, key: subKey(sub),
 		facts: facts{owner: sub.Owner, decided: []transition.Guard{schedule.NothingTaken}},
-		with:  update{set: map[string]any{schema.NotAccepted: true, schema.Detail: sub.Detail, schema.UpdatedAt: schema.Time(sub.UpdatedAt)}},
+		with:  update{set: map[string]any{schema.NotAccepted: true, schema.RetryAt: schema.Time(sub.RetryAt), schema.Detail: sub.Detail, schema.UpdatedAt: schema.Time(sub.UpdatedAt)}},
 		mine:  func(it item) bool { return str(it, schema.Owner) == sub.Owner && flag(it, schema.NotAccepted) }})
 }
 
-// TakeOver makes a pending submission this worker's, before it sends again. The submission is as read.
-func (s *Store) TakeOver(ctx context.Context, sub schedule.Submission, owner string, honoursKeys bool) error {
+// TakeOver makes a pending submission this worker's, before it sends again or refuses. The submission is as read.
+func (s *Store) TakeOver(ctx context.Context, sub schedule.Submission, t schedule.Take) error {
 	f := facts{earlier: sub.Owner, decided: []transition.Guard{schedule.RunLeaseHeld}}
-	if honoursKeys && sub.Owner != owner {
+	if t.HonoursKeys && sub.Owner != t.Owner {
 		f.decided = append(f.decided, schedule.HonoursKeys)
 	}
-	return s.submission(ctx, subStep{from: sub.State, event: schedule.TakeOver, key: subKey(sub), facts: f,
-		with: update{set: map[string]any{schema.Owner: owner, schema.NotAccepted: nil, schema.UpdatedAt: schema.Time(sub.UpdatedAt)},
-			add: map[string]int{schema.Tries: 1}},
+	u := update{set: map[string]any{schema.Owner: t.Owner, schema.UpdatedAt: schema.Time(sub.UpdatedAt)}}
+	if !t.KeepMark {
+		u.set[schema.NotAccepted], u.set[schema.RetryAt] = nil, nil
+		u.add = map[string]int{schema.Tries: 1}
+	}
+	if t.Frozen != nil {
+		for k, v := range frozenAttributes(*t.Frozen) {
+			u.set[k] = v
+		}
+	}
+	return s.submission(ctx, subStep{from: sub.State, event: schedule.TakeOver, key: subKey(sub), facts: f, with: u,
 		// A worker may take over what it marked itself: then the try that was counted tells its write from its read.
 		mine: func(it item) bool {
-			return str(it, schema.Owner) == owner && !flag(it, schema.NotAccepted) && num(it, schema.Tries) == sub.Tries+1
+			return str(it, schema.Owner) == t.Owner && flag(it, schema.NotAccepted) == t.KeepMark && num(it, schema.Tries) == sub.Tries+u.add[schema.Tries]
 		}})
+}
+
+// frozenAttributes spell what a body is rendered from; nothing where nothing was rendered.
+func frozenAttributes(f channel.Frozen) map[string]any {
+	if f.BodyHash == "" {
+		return nil
+	}
+	attrs := map[string]any{schema.BodyHash: f.BodyHash, schema.Frozen: encodeFrozen(f)}
+	if len(f.Body) > 0 {
+		attrs[schema.Body] = f.Body
+	}
+	return attrs
 }
 
 // LoseTrack records that nobody knows whether the request was accepted. about says that the run is about to fail,
 // honoursKeys what the channel does; the submission is as read, owner is the worker that writes.
 func (s *Store) LoseTrack(ctx context.Context, sub schedule.Submission, owner string, honoursKeys, about bool) error {
 	f := facts{owner: owner, earlier: sub.Owner}
+	if sub.Owner == owner {
+		f.earlier = "nobody" // no earlier owner: the reply to its own request decides
+	}
 	if honoursKeys {
 		f.decided = append(f.decided, schedule.HonoursKeys)
 	} else {
@@ -154,8 +187,8 @@ func (s *Store) Submissions(ctx context.Context, run string) ([]schedule.Submiss
 }
 
 // Submission reads one submission consistently.
-func (s *Store) Submission(ctx context.Context, run, channel, recipientHash string) (schedule.Submission, error) {
-	it, err := s.get(ctx, schema.SubmissionKey(run, channel, recipientHash))
+func (s *Store) Submission(ctx context.Context, run, channelName, recipientHash string) (schedule.Submission, error) {
+	it, err := s.get(ctx, schema.SubmissionKey(run, channelName, recipientHash))
 	if err != nil {
 		return schedule.Submission{}, err
 	}
@@ -163,11 +196,11 @@ func (s *Store) Submission(ctx context.Context, run, channel, recipientHash stri
 }
 
 // BeforeRecipient reads, in one consistent batch, all that must be looked at before one recipient is asked.
-func (s *Store) BeforeRecipient(ctx context.Context, r schedule.Run, channel, recipientHash string) (schedule.Look, error) {
+func (s *Store) BeforeRecipient(ctx context.Context, r schedule.Run, channelName, recipientHash string) (schedule.Look, error) {
 	runK, ctlK := runKey(r), schema.ControlKey(s.Stage)
-	subK := schema.SubmissionKey(r.ID(), channel, recipientHash)
-	supK := schema.SuppressionKey(channel, recipientHash)
-	unsK := schema.UnsubscriptionKey(channel, recipientHash, r.Schedule)
+	subK := schema.SubmissionKey(r.ID(), channelName, recipientHash)
+	supK := schema.SuppressionKey(channelName, recipientHash)
+	unsK := schema.UnsubscriptionKey(channelName, recipientHash, r.Schedule)
 	rows, err := s.batch(ctx, []schema.Key{runK, ctlK, subK, supK, unsK})
 	if err != nil {
 		return schedule.Look{}, err

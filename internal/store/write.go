@@ -26,6 +26,8 @@ type write struct {
 	expr      expression
 	// mine reports, on the row as it stands, that this very write took effect before its reply was lost.
 	mine func(item) bool
+	// row, where not nil, receives the row as it stands after this write.
+	row *item
 }
 
 // step is one transition: the table's row that the caller believes to be in force, and what is written with it.
@@ -91,7 +93,7 @@ func (s *Store) send(ctx context.Context, w write) error {
 		if errors.As(err, &refused) {
 			return decide(w, refused.Item)
 		}
-		if again(err) && n < tries {
+		if again(err) && n < maxTries {
 			if err := s.Pause(ctx, jitter(n)); err == nil {
 				continue
 			}
@@ -101,16 +103,30 @@ func (s *Store) send(ctx context.Context, w write) error {
 }
 
 func (s *Store) sendOnce(ctx context.Context, w write) error {
-	all := types.ReturnValuesOnConditionCheckFailureAllOld
+	const all = types.ReturnValuesOnConditionCheckFailureAllOld
 	if w.put != nil {
 		_, err := s.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.Table, Item: w.put, ConditionExpression: text(w.condition),
 			ExpressionAttributeNames: w.expr.names, ExpressionAttributeValues: w.expr.values, ReturnValuesOnConditionCheckFailure: all})
 		return err
 	}
-	_, err := s.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: &s.Table, Key: keyItem(w.key), UpdateExpression: &w.update,
+	in := &dynamodb.UpdateItemInput{TableName: &s.Table, Key: keyItem(w.key), UpdateExpression: &w.update,
 		ConditionExpression: text(w.condition), ExpressionAttributeNames: w.expr.names, ExpressionAttributeValues: w.expr.values,
-		ReturnValuesOnConditionCheckFailure: all})
+		ReturnValuesOnConditionCheckFailure: all}
+	if w.row != nil {
+		in.ReturnValues = types.ReturnValueAllNew
+	}
+	out, err := s.DB.UpdateItem(ctx, in)
+	if err == nil {
+		w.took(out.Attributes)
+	}
 	return err
+}
+
+// took notes the row as it stands after the write.
+func (w write) took(row item) {
+	if w.row != nil {
+		*w.row = row
+	}
 }
 
 // transact does several writes, all or none. At most 25 (design.md §3); AWS allows 100.
@@ -133,7 +149,7 @@ func (s *Store) transact(ctx context.Context, ws ...write) error {
 				return s.decideAll(ctx, ws, i, old)
 			}
 		}
-		if again(err) && n < tries {
+		if again(err) && n < maxTries {
 			if err := s.Pause(ctx, jitter(n)); err == nil {
 				continue
 			}
@@ -166,6 +182,7 @@ func firstRefused(reasons []types.CancellationReason) (int, item) {
 // decide reads a refusal: the row already holds what we wanted to write, or it is another's.
 func decide(w write, old item) error {
 	if w.mine != nil && len(old) > 0 && w.mine(old) {
+		w.took(old)
 		return nil
 	}
 	return conflict(w, old)
@@ -219,6 +236,7 @@ func (s *Store) afterLoss(ctx context.Context, err error, ws ...write) error {
 		}
 		row, readErr := s.get(ctx, w.key)
 		if readErr == nil && len(row) > 0 && w.mine(row) {
+			w.took(row)
 			return nil
 		}
 	}
