@@ -90,7 +90,7 @@ func TestYieldsAreBounded(t *testing.T) {
 func TestStopAskedWhileQueued(t *testing.T) {
 	w := newWorld(t)
 	run := w.admitted(w.definition("s", "a@x.com"))
-	w.must(w.store.AskToStop(ctx, w.run(run), w.wall(), "ann", "wrong numbers"))
+	w.must(w.store.AskToStop(ctx, w.run(run), w.stop("wrong numbers")))
 	w.quiet()
 	r := w.wantState(run, schedule.Failed, failure.StoppedByOperator)
 	if len(w.mail.kept)+len(w.objects())+len(w.subs(run)) != 0 || !strings.Contains(r.ErrorText, "wrong numbers") || !strings.Contains(r.ErrorText, "ann") {
@@ -101,7 +101,7 @@ func TestStopAskedWhileQueued(t *testing.T) {
 func TestStopAskedOfARunInWork(t *testing.T) {
 	w := newWorld(t)
 	run := w.admitted(w.definition("s", "b", "c", "a@x.com"))
-	w.hooks.during = func(string, int) { w.must(w.store.AskToStop(ctx, w.run(run), w.wall(), "ann", "stop")) }
+	w.hooks.during = func(string, int) { w.must(w.store.AskToStop(ctx, w.run(run), w.stop("stop"))) }
 	w.quiet()
 	r := w.wantState(run, schedule.Failed, failure.StoppedByOperator)
 	w.wantSub(run, "b", schedule.Submitted, "")
@@ -110,7 +110,7 @@ func TestStopAskedOfARunInWork(t *testing.T) {
 	if r.Attempts != 1 || r.Submitted != 1 {
 		t.Error(w.dump())
 	}
-	if err := w.store.AskToStop(ctx, r, w.wall(), "ann", "again"); !schedule.IsConflict(err) {
+	if err := w.store.AskToStop(ctx, r, w.stop("again")); !schedule.IsConflict(err) {
 		t.Errorf("a settled run: %v", err)
 	}
 }
@@ -121,14 +121,14 @@ func TestStopAskedOfASpentRun(t *testing.T) {
 	w.set(schema.RunKey("s", schedule.OccurrenceKey(firstDue)), schema.AttemptsLeft, &types.AttributeValueMemberN{Value: "1"})
 	w.faults.plan = dies("deliver", "S3.HeadObject", dieBefore)
 	w.deliver()
-	w.must(w.store.AskToStop(ctx, w.run(run), w.wall(), "ann", "stop"))
+	w.must(w.store.AskToStop(ctx, w.run(run), w.stop("stop")))
 	w.quiet()
 	w.wantState(run, schedule.Failed, failure.StoppedByOperator)
 }
 
 func (w *world) control(c schedule.Control) {
 	w.t.Helper()
-	w.must(w.store.SetControl(ctx, c, "ann", w.wall()))
+	w.must(w.store.SetControl(ctx, c, w.stop("test")))
 }
 
 func TestSendOffBeginsNothing(t *testing.T) {
@@ -371,7 +371,7 @@ func TestSourcesThatMayNotBeUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			run := w.admitted(w.definition("s", "b"))
-			w.must(w.store.PutSource(ctx, row.config, "ann", w.wall()))
+			w.must(w.store.PutSource(ctx, row.config, w.stop("test")))
 			w.quiet()
 			w.wantState(run, schedule.Failed, row.code)
 		})
@@ -535,7 +535,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("next due %s", s.NextDue)
 	}
 	d.Workspace = "JFK"
-	w.must(w.store.PutWorkspace(ctx, schedule.Workspace{ID: "JFK", Name: "Kennedy", Zone: "America/New_York"}, "ann", w.wall()))
+	w.must(w.store.PutWorkspace(ctx, schedule.Workspace{ID: "JFK", Name: "Kennedy", Zone: "America/New_York"}, w.stop("test")))
 	for field, change := range map[string]func(*schedule.Definition){
 		"workspace": func(d *schedule.Definition) {},
 		"source":    func(d *schedule.Definition) { d.Workspace, d.Source = "EWR", "nothing" },
@@ -637,4 +637,9 @@ func TestWhatDoesNotFitGoesOnInTheNextTick(t *testing.T) {
 	if got := w.messages(w.queue.URL); got < 60 {
 		t.Errorf("%d messages", got)
 	}
+}
+
+// stop is ann's wish that a run ends.
+func (w *world) stop(why string) schedule.Audit {
+	return schedule.Audit{ID: w.token(), Subject: "a run", At: w.wall(), Who: "ann", What: "ask to stop", Why: why}
 }

@@ -119,8 +119,8 @@ func newWorld(t testing.TB, options ...option) *world {
 	w.hooks = newReceivers(w)
 	w.cloud()
 	w.wire()
-	w.must(w.store.PutWorkspace(ctx, schedule.Workspace{ID: "EWR", Name: "Newark", Zone: "America/New_York"}, "test", w.wall()))
-	w.must(w.store.PutSource(ctx, schedule.SourceConfig{Name: "flights", Engine: "sqlite", Object: "flights.sqlite", Workspaces: []string{"*"}}, "test", w.wall()))
+	w.must(w.store.PutWorkspace(ctx, schedule.Workspace{ID: "EWR", Name: "Newark", Zone: "America/New_York"}, w.stop("test")))
+	w.must(w.store.PutSource(ctx, schedule.SourceConfig{Name: "flights", Engine: "sqlite", Object: "flights.sqlite", Workspaces: []string{"*"}}, w.stop("test")))
 	return w
 }
 

@@ -123,9 +123,14 @@ func (s *Store) Control(ctx context.Context) (schedule.Control, error) {
 	return decodeControl(it), err
 }
 
-// SetControl turns the switches.
-func (s *Store) SetControl(ctx context.Context, c schedule.Control, by string, at time.Time) error {
-	return s.put(ctx, "set control", schema.ControlKey(s.Stage), map[string]any{schema.DispatchOff: c.DispatchOff, schema.SendOff: c.SendOff, schema.CreatedBy: by, schema.UpdatedAt: at})
+// SetControl turns the switches; the latest wins, and each turn is audited.
+func (s *Store) SetControl(ctx context.Context, c schedule.Control, a schedule.Audit) error {
+	k := schema.ControlKey(s.Stage)
+	w := write{event: "set control", key: k, put: keyItem(k)}
+	for name, v := range compact(map[string]any{schema.DispatchOff: c.DispatchOff, schema.SendOff: c.SendOff, schema.CreatedBy: a.Who, schema.UpdatedAt: a.At}) {
+		w.put[name] = v
+	}
+	return s.transact(ctx, w, auditWrite(a))
 }
 
 // Clock is business time as the local profile reads it: Base is the business time at the wall time Wall; it flows on
