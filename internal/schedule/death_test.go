@@ -69,7 +69,9 @@ func (w *world) check(id string, recipients ...string) error {
 			}
 		}
 	}
-	if r.Submitted != submitted || r.SkippedN != skipped {
+	// An answer that comes after a run failed as delivery_unknown is recorded on its submission; the run's counts stay.
+	late := r.ErrorCode == string(failure.DeliveryUnknown) && submitted == r.Submitted+1
+	if r.Submitted != submitted && !late || r.SkippedN != skipped {
 		return fmt.Errorf("the run counts %d submitted and %d skipped; the rows are %d and %d", r.Submitted, r.SkippedN, submitted, skipped)
 	}
 	if r.State == schedule.Succeeded && submitted+skipped != len(recipients) {
@@ -209,7 +211,7 @@ func TestDeathAtEveryCall(t *testing.T) {
 			calls := append([]string{}, w.faults.log...)
 			outcomes, ran := map[string]int{}, 0
 			for n := 1; n <= len(calls); n++ {
-				if p.name != "happy" && strings.HasSuffix(calls[n-1], ".Query") && n > 3 || len(calls) > 100 && n%3 != 1 {
+				if p.name != "happy" && strings.HasSuffix(calls[n-1], ".Query") && n > 3 || len(calls) > 150 && n%3 != 1 {
 					continue // a tick's reads of its index shards are alike, and so are the rounds of a long path
 				}
 				for f, kind := range kinds {
