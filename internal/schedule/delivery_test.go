@@ -1,7 +1,6 @@
 package schedule_test
 
 import (
-	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -319,7 +318,13 @@ func TestV8LargeFilesGoAsALinkSmallOnesAsAnAttachment(t *testing.T) {
 func (w *world) link(run, recipient string) string {
 	w.t.Helper()
 	s := w.sub(run, recipient)
-	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{s.Run, s.Channel, s.RecipientHash, s.Token}, "\n")))
+	return strings.TrimPrefix(schedule.LinkBase("").File(s), "/files/")
+}
+
+// unsubscribeLink is the token of the other link of a recipient.
+func (w *world) unsubscribeLink(run, recipient string) string {
+	w.t.Helper()
+	return strings.TrimPrefix(schedule.LinkBase("").Unsubscribe(w.sub(run, recipient)), "/unsubscribe/")
 }
 
 func TestV12CatchUpLatest(t *testing.T) {

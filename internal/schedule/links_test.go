@@ -143,7 +143,7 @@ func TestLinkOfARunWithoutAFile(t *testing.T) {
 func TestUnsubscribeByItsLinkTwice(t *testing.T) {
 	w, run := linked(t, nil)
 	header, _, _ := w.mail.to("a@x.com")[0].parts(t)
-	link := w.link(run, "a@x.com")
+	link := w.unsubscribeLink(run, "a@x.com")
 	if got := header.Get("List-Unsubscribe"); !strings.Contains(strings.ReplaceAll(got, " ", ""), "https://almanac.example/unsubscribe/"+link) || header.Get("List-Unsubscribe-Post") == "" {
 		t.Errorf("List-Unsubscribe %q", got)
 	}
@@ -175,5 +175,18 @@ func TestWebhookBodyHasALinkAndNoUnsubscribe(t *testing.T) {
 	}
 	if got := w.deliverer.Links.Unsubscribe(w.sub(run, "b")); got != "" {
 		t.Errorf("a webhook has an unsubscribe link %q", got)
+	}
+}
+
+// Who is forwarded the link to a file cannot unsubscribe the one it was made for, and the other way round.
+func TestALinkServesItsPurposeOnly(t *testing.T) {
+	w, run := linked(t, nil)
+	for _, recipient := range []string{"a@x.com", "b"} {
+		wantGone(t, second(w.links.Unsubscription(ctx, w.link(run, recipient))), "unknown")
+		wantGone(t, second(w.links.Unsubscribe(ctx, w.link(run, recipient))), "unknown")
+	}
+	wantGone(t, second(w.links.Open(ctx, w.unsubscribeLink(run, "a@x.com"))), "unknown")
+	if no, err := w.store.Unsubscribed(ctx, channel.Email, w.sub(run, "a@x.com").RecipientHash, "s"); err != nil || no {
+		t.Errorf("unsubscribed: %v %v", no, err)
 	}
 }

@@ -94,8 +94,10 @@ func (w *work) split(ctx context.Context, targets []Target) (fresh, again []Targ
 		switch s, ok := subs[t.key()]; {
 		case !ok:
 			fresh = append(fresh, t)
-		case s.State == Pending, s.State == NotSent:
+		case s.State == Pending:
 			again = append(again, t)
+		case s.State == NotSent:
+			return nil, nil, interrupted(s) // the run can only fail: nobody else is asked
 		}
 	}
 	return fresh, again, nil

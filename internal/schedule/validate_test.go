@@ -98,7 +98,7 @@ func TestDefinitionFields(t *testing.T) {
 		{"parameter reserved", with("parameters.scheduled_time", 1), []string{"parameters.scheduled_time is", "given by the product"}},
 		{"parameter's name hostile", with("parameters", map[string]any{"a; DROP": 1}), []string{`parameters.a; DROP is "a; DROP"`, "small letters"}},
 		{"parameter of a list", with("parameters", map[string]any{"x": []any{1}}), []string{"parameters.x is a []interface", "text, a number"}},
-		{"recurrence absent", with("recurrence", nil), []string{"recurrence.cron is missing", "recurrence.zone is missing"}},
+		{"recurrence absent", with("recurrence", nil), []string{"recurrence.cron is missing"}},
 		{"recurrence wrong type", with("recurrence", "daily"), []string{"recurrence is a string", "want a mapping"}},
 		{"cron of six fields", with("recurrence.cron", "0 0 9 * * *"), []string{`recurrence.cron is "0 0 9 * * *"`, "five fields"}},
 		{"cron out of range", with("recurrence.cron", "61 * * * *"), []string{"recurrence.cron is", "61"}},
@@ -316,7 +316,7 @@ func TestParseTiming(t *testing.T) {
 	mentions(t, "beyond SQS", parse(m), []string{"backoff_max is 13h", "12h"})
 	m = whole()
 	m["reserve"], m["send_timeout"] = "5s", "10s"
-	mentions(t, "contradictory pair", parse(m), []string{"reserve 5s", "send_timeout 10s"})
+	mentions(t, "contradictory pair", parse(m), []string{"reserve is 5s", "send_timeout 10s"})
 	m = whole()
 	m["speed"] = 1
 	mentions(t, "unknown field", parse(m), []string{"TIMING", "speed"})
