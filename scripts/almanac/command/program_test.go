@@ -77,7 +77,10 @@ func TestConfigureReadsTheOutputs(t *testing.T) {
 		{"no such stage", `{"Almanac-a":{}}`, "c", "no stack Almanac-c"},
 		{"no address", `{"Almanac-a":{"SignInUrl":"https://x.example","UserPoolClientId":"c"}}`, "", "ApiUrl"},
 		{"in the clear", `{"Almanac-a":{"ApiUrl":"http://api.example","SignInUrl":"https://x.example","UserPoolClientId":"c"}}`, "", "https"},
-		{"no client", `{"Almanac-a":{"ApiUrl":"https://api.example","SignInUrl":"https://x.example"}}`, "", "UserPoolClientId"},
+		{"no client", `{"Almanac-a":{"ApiUrl":"https://api.example","SignInUrl":"https://x.example"}}`, "", "neither an output UserPoolClientId nor an output Audience"},
+		{"client of commas", `{"Almanac-a":{"ApiUrl":"https://api.example","SignInUrl":"https://x.example","Audience":","}}`, "", "whom would tokens be for"},
+		{"wrong type", `{"Almanac-a":{"ApiUrl":7}}`, "", "no JSON object of stacks"},
+		{"sign-in elsewhere in the clear", `{"Almanac-a":{"ApiUrl":"https://api.example","SignInUrl":"http://x.example:4569","Audience":"c"}}`, "", "SignInUrl"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			s := deploy(t)
@@ -116,6 +119,38 @@ func TestLoginByPassword(t *testing.T) {
 	s.program.In = strings.NewReader("correct horse\n")
 	_, text = s.run(NotSignedIn, "login", "--user", "new", "--password-stdin")
 	has(t, text, "NEW_PASSWORD_REQUIRED", "browser")
+}
+
+// TestLoginAtAnIssuerThatIsNoUserPool is the local cloud without user pools: its function URL, its issuer's token endpoint.
+func TestLoginAtAnIssuerThatIsNoUserPool(t *testing.T) {
+	s := deploy(t)
+	b, err := os.ReadFile(s.path("outputs.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outputs map[string]map[string]string
+	if err := json.Unmarshal(b, &outputs); err != nil {
+		t.Fatal(err)
+	}
+	out := outputs["Almanac-local"]
+	out["ApiUrl"] = strings.Replace(out["ApiUrl"], "abc123.execute-api", "abc123.lambda-url.us-east-1", 1)
+	out["Audience"], out["Issuer"] = "client-1,client-2", out["SignInUrl"]
+	for _, name := range []string{"UserPoolId", "UserPoolClientId", "UserPoolDomain"} {
+		delete(out, name)
+	}
+	if b, err = json.Marshal(outputs); err != nil {
+		t.Fatal(err)
+	}
+	s.write("outputs.json", string(b))
+	s.run(Done, "configure", "--outputs", s.path("outputs.json"))
+	s.program.In = strings.NewReader("wrong\n")
+	_, text := s.run(NotSignedIn, "login", "--user", "admin", "--password-stdin")
+	has(t, text, "sign-in of admin", "not granted")
+	s.program.In = strings.NewReader("correct horse\n")
+	s.run(Done, "login", "--user", "admin", "--password-stdin")
+	s.run(Done, "get", "schedules")
+	s.now = s.now.Add(2 * time.Hour) // renewed at the same endpoint
+	s.run(Done, "get", "schedules")
 }
 
 // TestLoginInTheBrowser walks the code flow with PKCE: the page that is shown, its redirect to the loopback, the code

@@ -23,8 +23,8 @@ type Stack struct {
 	Name     string `json:"stack"`
 	API      string `json:"api"`       // base address, without a trailing slash
 	SignIn   string `json:"sign_in"`   // where /oauth2/authorize and /oauth2/token are
-	Cognito  string `json:"cognito"`   // the user pools' own API, for sign-in by password
-	ClientID string `json:"client_id"` // the public client of the pool
+	Cognito  string `json:"cognito"`   // the user pools' own API, for sign-in by password; empty where the issuer is no user pool
+	ClientID string `json:"client_id"` // the public client that tokens are for
 }
 
 // Tokens are a sign-in.
@@ -140,22 +140,31 @@ func FromOutputs(file []byte, stage string) (Stack, error) {
 		return Stack{}, fmt.Errorf("the outputs hold %s; say which with --stage", strings.Join(names, ", "))
 	}
 	out := stacks[names[0]]
-	s := Stack{Name: names[0], API: strings.TrimRight(out["ApiUrl"], "/"), SignIn: strings.TrimRight(out["SignInUrl"], "/"), ClientID: out["UserPoolClientId"]}
+	s := Stack{Name: names[0], API: strings.TrimRight(out["ApiUrl"], "/"), SignIn: strings.TrimRight(out["SignInUrl"], "/")}
 	for name, value := range map[string]string{"ApiUrl": s.API, "SignInUrl": s.SignIn} {
 		if u, err := url.Parse(value); err != nil || u.Host == "" || u.Scheme != "https" && !local(u.Hostname()) {
 			return s, fmt.Errorf("stack %s: output %s is %q; want an https address", s.Name, name, value)
 		}
 	}
+	s.ClientID, _, _ = strings.Cut(or(out["UserPoolClientId"], out["Audience"]), ",")
 	if s.ClientID == "" {
-		return s, fmt.Errorf("stack %s has no output UserPoolClientId", s.Name)
+		return s, fmt.Errorf("stack %s has neither an output UserPoolClientId nor an output Audience: whom would tokens be for?", s.Name)
 	}
-	s.Cognito = s.SignIn
-	if u, err := url.Parse(s.SignIn); err == nil && !local(u.Hostname()) {
-		// https://docs.aws.amazon.com/general/latest/gr/cognito_identity.html: a pool's id begins with its region.
-		region, _, _ := strings.Cut(out["UserPoolId"], "_")
-		s.Cognito = "https://cognito-idp." + region + ".amazonaws.com"
-	}
+	s.Cognito = cognito(s.SignIn, out["UserPoolId"])
 	return s, nil
+}
+
+// cognito is where a user pool takes passwords.
+func cognito(signIn, pool string) string {
+	if pool == "" {
+		return ""
+	}
+	if u, err := url.Parse(signIn); err == nil && local(u.Hostname()) {
+		return signIn
+	}
+	// https://docs.aws.amazon.com/general/latest/gr/cognito_identity.html: a pool's id begins with its region.
+	region, _, _ := strings.Cut(pool, "_")
+	return "https://cognito-idp." + region + ".amazonaws.com"
 }
 
 func local(host string) bool {

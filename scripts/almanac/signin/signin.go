@@ -1,5 +1,5 @@
-// Package signin gets tokens from the stack's user pool: by the code flow with PKCE in a browser, by password where
-// the pool allows it, and by the refresh token of an earlier sign-in.
+// Package signin gets tokens from the stack's issuer, a user pool or a local cloud's own: by the code flow with PKCE in a
+// browser, by password where that is allowed, and by the refresh token of an earlier sign-in.
 package signin
 
 import (
@@ -24,7 +24,7 @@ import (
 // Callback is where the browser brings the code; the user pool's client lists the same address.
 const Callback = "http://localhost:8765/callback"
 
-// SignIn asks one user pool.
+// SignIn asks one issuer.
 type SignIn struct {
 	Stack  settings.Stack
 	HTTP   *http.Client
@@ -121,7 +121,7 @@ func (s SignIn) token(ctx context.Context, form url.Values, refresh string) (set
 	switch {
 	case err != nil:
 		return settings.Tokens{}, err
-	case out.Error == "invalid_grant":
+	case out.Error == "invalid_grant" && refresh != "":
 		return settings.Tokens{}, fmt.Errorf("%w (the earlier sign-in has ended)", settings.ErrNotSignedIn)
 	case status != http.StatusOK || out.Access == "":
 		return settings.Tokens{}, fmt.Errorf("sign-in: status %d %s %s", status, out.Error, out.Description)
@@ -132,9 +132,22 @@ func (s SignIn) token(ctx context.Context, form url.Values, refresh string) (set
 	return settings.Tokens{Access: out.Access, Refresh: out.Refresh, Expires: s.Now().Add(time.Duration(out.ExpiresIn) * time.Second)}, nil
 }
 
-// Password signs in by USER_PASSWORD_AUTH, which only the local profile's client allows.
-// https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_InitiateAuth.html
+// Password signs in by name and password, which only the local profile allows: a user pool takes them by an action of
+// its own, any other issuer at the token endpoint (RFC 6749, section 4.3).
 func (s SignIn) Password(ctx context.Context, user, password string) (settings.Tokens, error) {
+	if s.Stack.Cognito != "" {
+		return s.initiateAuth(ctx, user, password)
+	}
+	t, err := s.token(ctx, url.Values{"grant_type": {"password"}, "username": {user}, "password": {password}}, "")
+	if err != nil {
+		return t, fmt.Errorf("sign-in of %s: %w", user, err)
+	}
+	return t, nil
+}
+
+// initiateAuth is USER_PASSWORD_AUTH.
+// https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_InitiateAuth.html
+func (s SignIn) initiateAuth(ctx context.Context, user, password string) (settings.Tokens, error) {
 	body, err := json.Marshal(map[string]any{
 		"AuthFlow": "USER_PASSWORD_AUTH", "ClientId": s.Stack.ClientID, "AuthParameters": map[string]string{"USERNAME": user, "PASSWORD": password},
 	})
