@@ -64,7 +64,7 @@ func jsonProblem(err error) Problem {
 	case wrong.Type == reflect.TypeFor[Duration]():
 		return Problem{wrong.Field, failure.Cut(wrong.Value, 60), `a duration in text, such as "30s"`}
 	default:
-		return Problem{wrong.Field, "a " + wrong.Value, "a " + typeName(wrong.Type)}
+		return Problem{wrong.Field, article(wrong.Value), article(typeName(wrong.Type))}
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		name = strings.Trim(name, `"`)
@@ -75,6 +75,17 @@ func jsonProblem(err error) Problem {
 		return Problem{name, "not known", want}
 	}
 	return Problem{"definition", failure.Cut(err.Error(), 200), "one JSON document"}
+}
+
+// article puts "a" or "an" before the name of a type, and nothing before what needs none.
+func article(name string) string {
+	switch {
+	case name == "true or false" || name == "text":
+		return name
+	case strings.ContainsRune("aeiou", rune(name[0])):
+		return "an " + name
+	}
+	return "a " + name
 }
 
 func typeName(t reflect.Type) string {

@@ -31,12 +31,13 @@ func (p *Product) Deliver(t testing.TB, id string) []schedule.Submission {
 	t.Helper()
 	ctx := context.Background()
 	run, lease := p.Begin(t, id)
-	file := schedule.RecordedFile{Key: "files/30/" + id, Name: "delays.csv", Rows: 3, Bytes: 120, SHA256: "5ea1", DataAsOf: p.Wall()}
-	if err := p.Store.RecordFile(ctx, run, lease, file); err != nil {
-		t.Fatal(err)
-	}
 	def, err := p.Store.Definition(ctx, run.Schedule, run.Version)
 	if err != nil {
+		t.Fatal(err)
+	}
+	kept := p.Wall().AddDate(0, 0, def.File.RetentionDays)
+	file := schedule.RecordedFile{Key: "files/30/" + id, Name: "delays.csv", Rows: 3, Bytes: 120, SHA256: "5ea1", DataAsOf: p.Wall(), Expires: kept, LinksEnd: kept}
+	if err := p.Store.RecordFile(ctx, run, lease, file); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range def.Recipients {
