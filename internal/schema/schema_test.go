@@ -65,7 +65,7 @@ func TestZeroTimeIsNoTime(t *testing.T) {
 func every(id, other string, n int, at time.Time) map[string]Key {
 	run := RunID(id, other)
 	return map[string]Key{
-		"schedule": ScheduleKey(id), "definition": DefinitionKey(id, n), "run": RunKey(id, other), "skip": SkipKey(id, at),
+		"schedule": ScheduleKey(id), "definition": DefinitionKey(id, n), "run": RunKey(id, other), "skip, gap": SkipKey(id, at, "gap"), "skip, missed": SkipKey(id, at, "missed"),
 		"submission": SubmissionKey(run, other, id), "access": AccessKey(run, other, id, at, other), "suppression": SuppressionKey(other, id),
 		"unsubscription": UnsubscriptionKey(other, id, other), "workspace": WorkspaceKey(id), "source": SourceKey(id), "audit": AuditKey(id, at, other),
 		"dead letter": DeadLetterKey(id), "control": ControlKey(id), "clock": ClockKey(id),
@@ -104,7 +104,7 @@ func TestKeysAreDistinct(t *testing.T) {
 // same names the kinds whose key has no part but the id.
 func same(kind string) bool {
 	switch kind {
-	case "schedule", "definition", "skip", "workspace", "source", "dead letter", "control", "clock":
+	case "schedule", "definition", "skip, gap", "skip, missed", "workspace", "source", "dead letter", "control", "clock":
 		return true
 	}
 	return false
@@ -118,11 +118,11 @@ func TestSortKeysKeepOrder(t *testing.T) {
 			t.Fatalf("versions %d and %d", a, b)
 		}
 		ta, tb := time.Unix(int64(a)*3600, 0), time.Unix(int64(b)*3600, 0)
-		if (a < b) != (SkipKey("x", ta).SK < SkipKey("x", tb).SK) || (a < b) != (AuditKey("x", ta, "i").SK < AuditKey("x", tb, "i").SK) {
+		if (a < b) != (SkipKey("x", ta, "missed").SK < SkipKey("x", tb, "gap").SK) || (a < b) != (AuditKey("x", ta, "i").SK < AuditKey("x", tb, "i").SK) {
 			t.Fatalf("times %s and %s", ta, tb)
 		}
 	})
-	for prefix, k := range map[string]Key{RunPrefix: RunKey("x", "2013"), SkipPrefix: SkipKey("x", time.Unix(0, 0)), SubPrefix: SubmissionKey("x@2013", "email", "ff"), DefPrefix: DefinitionKey("x", 1)} {
+	for prefix, k := range map[string]Key{RunPrefix: RunKey("x", "2013"), SkipPrefix: SkipKey("x", time.Unix(0, 0), "gap"), SubPrefix: SubmissionKey("x@2013", "email", "ff"), DefPrefix: DefinitionKey("x", 1)} {
 		if !strings.HasPrefix(string(k.SK), prefix) {
 			t.Errorf("%s does not begin with %s", k.SK, prefix)
 		}
@@ -147,12 +147,14 @@ func TestRunIDComesApart(t *testing.T) {
 // over all shards.
 func TestI5ShardsSpread(t *testing.T) {
 	const n = 16_000
-	counts := map[string]map[string]int{"due": {}, "open, one schedule": {}, "open, many schedules": {}}
+	counts := map[string]map[string]int{"due": {}, "queued, one schedule": {}, "queued, many schedules": {}, "running, one schedule": {}, "running, many schedules": {}}
 	for i := range n {
 		at := time.Date(2013, 1, 1, 0, i, 0, 0, time.UTC).Format(time.RFC3339)
 		counts["due"][DueShardOf(fmt.Sprintf("schedule-%d", i))]++
-		counts["open, one schedule"][OpenShardOf(RunID("minutely", at))]++
-		counts["open, many schedules"][OpenShardOf(RunID(fmt.Sprintf("schedule-%d", i), "2013-06-03T12:00:00Z"))]++
+		for state, begun := range map[string]bool{"queued": false, "running": true} {
+			counts[state+", one schedule"][OpenShardOf(RunID("minutely", at), begun)]++
+			counts[state+", many schedules"][OpenShardOf(RunID(fmt.Sprintf("schedule-%d", i), "2013-06-03T12:00:00Z"), begun)]++
+		}
 	}
 	for name, shards := range counts {
 		if len(shards) != Shards {
@@ -166,7 +168,10 @@ func TestI5ShardsSpread(t *testing.T) {
 	}
 	known := map[string]bool{}
 	for i := range Shards {
-		known[DueShardAt(i)], known[OpenShardAt(i)] = true, true
+		known[DueShardAt(i)], known[OpenShardAt(i, false)], known[OpenShardAt(i, true)] = true, true, true
+	}
+	if len(known) != 3*Shards {
+		t.Errorf("readers ask for %d shards, want %d: queued and running runs stand apart", len(known), 3*Shards)
 	}
 	for _, shards := range counts {
 		for shard := range shards {
@@ -180,7 +185,8 @@ func TestI5ShardsSpread(t *testing.T) {
 // Rows of today must be found tomorrow: a shard's name never changes for an id.
 func TestShardsAreStable(t *testing.T) {
 	for got, want := range map[string]string{
-		DueShardOf("ewr-delays"): "due#12", OpenShardOf("ewr-delays@2013-06-03T12:00:00Z"): "open#08", DueShardOf(""): "due#05",
+		DueShardOf("ewr-delays"): "due#12", DueShardOf(""): "due#05",
+		OpenShardOf("ewr-delays@2013-06-03T12:00:00Z", false): "queued#08", OpenShardOf("ewr-delays@2013-06-03T12:00:00Z", true): "running#08",
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -63,7 +63,7 @@ func happyPath(t *testing.T, m *metered, recipients int) {
 		ID: id, Workspace: "EWR", Name: "Delayed departures, weekdays", Owner: "ann@example.com", Source: "flights", Query: "select * from flights where dep_delay > 15",
 		Recurrence: calendar.Spec{Cron: "0 8 * * 1-5", Zone: "America/New_York"}}}
 	hot := schedule.Schedule{ID: id, Workspace: "EWR", Name: version.Name, NextDue: nominal}
-	if err := m.CreateSchedule(t.Context(), version, hot, nil, ttl); err != nil {
+	if err := m.CreateSchedule(t.Context(), version, hot, nil, ttl, schedule.Audit{ID: strings.Repeat("a", 32), Subject: id, At: now, Who: "ann@example.com", What: "create"}); err != nil {
 		t.Fatal(err)
 	}
 	hot, err := m.Schedule(t.Context(), id)
@@ -71,7 +71,7 @@ func happyPath(t *testing.T, m *metered, recipients int) {
 		t.Fatal(err)
 	}
 	run := schedule.Run{Schedule: id, Occurrence: nominal.Format(time.RFC3339), Nominal: nominal, Version: 1, Workspace: "EWR", AttemptsLeft: 5,
-		WakeAt: now.Add(5 * time.Minute), FileExpires: now.Add(30 * 24 * time.Hour), LinkExpires: now.Add(30 * 24 * time.Hour), CreatedAt: now}
+		WakeAt: now.Add(5 * time.Minute), CreatedAt: now}
 	token := func(n int) string { return fmt.Sprintf("%032d", n) }
 	m.step(t, "admit", 4, func(ctx context.Context) error {
 		return m.Admit(ctx, schedule.Admission{Run: run, Token: token(1), Schedule: &hot, NextDue: nominal.Add(24 * time.Hour), TTL: ttl})
@@ -83,7 +83,8 @@ func happyPath(t *testing.T, m *metered, recipients int) {
 	m.step(t, "begin", 1, func(ctx context.Context) error { run, err = m.Begin(ctx, run, l); return err })
 	m.step(t, "record file", 1, func(ctx context.Context) error {
 		return m.RecordFile(ctx, run, l, schedule.RecordedFile{Key: "30d/" + id + "/" + run.Occurrence + "/" + token(2) + ".csv", Name: "delayed-departures-2013-06-03.csv",
-			Rows: 31234, Bytes: 4_567_890, SHA256: strings.Repeat("ab", 32), DataAsOf: now})
+			Rows: 31234, Bytes: 4_567_890, SHA256: strings.Repeat("ab", 32), DataAsOf: now,
+			Expires: now.Add(30 * 24 * time.Hour), LinksEnd: now.Add(7 * 24 * time.Hour)})
 	})
 	for i := range recipients {
 		sub := schedule.Submission{Run: run.ID(), Channel: channel.Email, RecipientHash: fmt.Sprintf("%064x", i), Recipient: fmt.Sprintf("somebody.%04d@example.com", i),
@@ -130,6 +131,112 @@ func TestWriteUnitsOfARunAreAtTheFloor(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a write costs in the indexes, as internal/schema says: one unit for an item that enters or leaves one, two where
+// its place in it changes.
+func TestIndexUnitsAreAsDocumented(t *testing.T) {
+	m := newMetered(t)
+	now := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
+	ttl, due := now.Add(90*24*time.Hour), now.Add(time.Hour)
+	act := func(id, what string) schedule.Audit {
+		return schedule.Audit{ID: what, Subject: id, At: now, Who: "ann@example.com", What: what, Why: "because"}
+	}
+	read := func(id string) schedule.Schedule {
+		t.Helper()
+		s, err := m.Schedule(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	run := func() schedule.Run {
+		t.Helper()
+		r, err := m.Run(t.Context(), schema.RunID("s", "2026-11-30T09:00:00Z"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	lease := func(token string, at time.Time) schedule.Lease {
+		return schedule.Lease{Token: token, Now: at, End: at.Add(time.Minute), Wake: at.Add(2 * time.Minute)}
+	}
+	version := schedule.Version{Number: 1, Definition: schedule.Definition{ID: "s", Workspace: "EWR", Name: "n"}}
+	later := now.Add(time.Hour)
+	for _, c := range []struct {
+		name  string
+		index float64
+		do    func(context.Context) error
+	}{
+		{"create", 2, func(ctx context.Context) error {
+			return m.CreateSchedule(ctx, version, schedule.Schedule{ID: "s", Workspace: "EWR", Name: "n", NextDue: due}, nil, ttl, act("s", "create"))
+		}},
+		{"create, never due", 1, func(ctx context.Context) error {
+			v := version
+			v.ID = "never"
+			return m.CreateSchedule(ctx, v, schedule.Schedule{ID: "never", Workspace: "EWR", Name: "n"}, nil, ttl, act("never", "create"))
+		}},
+		{"admit", 3, func(ctx context.Context) error {
+			s := read("s")
+			return m.Admit(ctx, schedule.Admission{Run: schedule.Run{Schedule: "s", Occurrence: "2026-11-30T09:00:00Z", Nominal: due, Version: 1, AttemptsLeft: 5, WakeAt: now, CreatedAt: now},
+				Token: "d", Schedule: &s, NextDue: due.Add(time.Hour), TTL: ttl})
+		}},
+		{"admit a manual run", 1, func(ctx context.Context) error {
+			a := act("s@manual-1", "run now")
+			return m.Admit(ctx, schedule.Admission{Run: schedule.Run{Schedule: "s", Occurrence: "manual-1", Nominal: due, Manual: true, Version: 1, AttemptsLeft: 5, WakeAt: now, CreatedAt: now},
+				Token: "e", TTL: ttl, Audit: &a})
+		}},
+		{"re-offer", 2, func(ctx context.Context) error { return m.Reoffer(ctx, run(), now, now.Add(time.Minute), false) }},
+		{"begin", 2, func(ctx context.Context) error { _, err := m.Begin(ctx, run(), lease("w1", now)); return err }},
+		{"record file", 0, func(ctx context.Context) error {
+			return m.RecordFile(ctx, run(), lease("w1", now), schedule.RecordedFile{Key: "k", Expires: ttl, LinksEnd: ttl})
+		}},
+		{"ask to stop", 0, func(ctx context.Context) error { return m.AskToStop(ctx, run(), act(run().ID(), "stop")) }},
+		{"yield", 2, func(ctx context.Context) error {
+			l := lease("w1", now)
+			l.Wake = now.Add(5 * time.Minute)
+			return m.Yield(ctx, run(), l, 200, "x")
+		}},
+		{"resume", 2, func(ctx context.Context) error { _, err := m.Begin(ctx, run(), lease("w2", later)); return err }},
+		{"settle", 1, func(ctx context.Context) error {
+			return m.Settle(ctx, run(), lease("w2", later), schedule.Outcome{Event: schedule.Succeed})
+		}},
+		{"edit, due as before", 0, func(ctx context.Context) error {
+			v, s := version, read("s")
+			v.Number = 2
+			return m.EditSchedule(ctx, v, s, s.NextDue, nil, ttl, act("s", "edit"))
+		}},
+		{"edit, due at another time", 2, func(ctx context.Context) error {
+			v, s := version, read("s")
+			v.Number = 3
+			return m.EditSchedule(ctx, v, s, s.NextDue.Add(time.Hour), nil, ttl, act("s", "edit again"))
+		}},
+		{"pass over", 2, func(ctx context.Context) error {
+			s := read("s")
+			return m.PassOver(ctx, s, s.NextDue, []schedule.Skip{{Schedule: "s", Kind: schedule.SkipMissed, First: s.NextDue, Last: s.NextDue, Count: 1}}, s.NextDue.Add(time.Hour), ttl)
+		}},
+		{"pause", 1, func(ctx context.Context) error { return m.PauseSchedule(ctx, read("s"), act("s", "pause")) }},
+		{"resume the schedule", 1, func(ctx context.Context) error {
+			return m.ResumeSchedule(ctx, read("s"), due, nil, ttl, act("s", "resume"))
+		}},
+		{"delete", 2, func(ctx context.Context) error { return m.DeleteSchedule(ctx, read("s"), ttl, act("s", "delete")) }},
+		{"delete, never due", 1, func(ctx context.Context) error {
+			return m.DeleteSchedule(ctx, read("never"), ttl, act("never", "delete"))
+		}},
+		{"save a workspace", 1, func(ctx context.Context) error {
+			return m.PutWorkspace(ctx, schedule.Workspace{ID: "EWR"}, act("workspace EWR", "save"))
+		}},
+		{"save it again", 0, func(ctx context.Context) error {
+			return m.PutWorkspace(ctx, schedule.Workspace{ID: "EWR", Name: "Newark"}, act("workspace EWR", "save again"))
+		}},
+	} {
+		m.step(t, c.name, 0, c.do)
+		got := m.rows[len(m.rows)-1]
+		t.Logf("%-26s table %4.1f  indexes %4.1f", c.name, got.table, got.index)
+		if got.index != c.index {
+			t.Errorf("%s costs %.0f units in the indexes, want %.0f", c.name, got.index, c.index)
+		}
 	}
 }
 

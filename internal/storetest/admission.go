@@ -33,8 +33,11 @@ func admission(t *testing.T, b *bench) {
 		lost := race(t, 8, func(ctx context.Context, i int) error {
 			a := admission0(p)
 			a.Token = fmt.Sprintf("request-%d", i)
+			act := actOf(p.run(), fmt.Sprintf("act-%d", i), "run now")
+			a.Audit = &act
 			return b.rival().Admit(ctx, a)
 		})
+		b.audited(t, p.run(), 1)
 		for _, c := range lost {
 			if c.Run == nil || c.Run.ID() != p.run() {
 				t.Errorf("a loser does not learn which run stands: %+v", c)
@@ -44,9 +47,11 @@ func admission(t *testing.T, b *bench) {
 	})
 	t.Run("two people create one schedule", func(t *testing.T) {
 		p := b.place()
-		race(t, 8, func(ctx context.Context, _ int) error {
-			return b.rival().CreateSchedule(ctx, versionOf(p, 1), schedule.Schedule{ID: p.schedule, Workspace: "EWR", NextDue: nextDue}, nil, expires)
+		race(t, 8, func(ctx context.Context, i int) error {
+			return b.rival().CreateSchedule(ctx, versionOf(p, 1), schedule.Schedule{ID: p.schedule, Workspace: "EWR", NextDue: nextDue}, nil, expires,
+				actOf(p.schedule, fmt.Sprintf("act-%d", i), "create"))
 		})
+		b.audited(t, p.schedule, 1)
 	})
 	t.Run("two people edit one schedule", func(t *testing.T) {
 		p := b.place()
@@ -55,9 +60,10 @@ func admission(t *testing.T, b *bench) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		race(t, 8, func(ctx context.Context, _ int) error {
-			return b.rival().EditSchedule(ctx, versionOf(p, 3), read, nextDue, nil, expires)
+		race(t, 8, func(ctx context.Context, i int) error {
+			return b.rival().EditSchedule(ctx, versionOf(p, 3), read, nextDue, nil, expires, actOf(p.schedule, fmt.Sprintf("act-%d", i), "edit"))
 		})
+		b.audited(t, p.schedule, 1)
 	})
 	t.Run("two workers begin one run", func(t *testing.T) {
 		p := b.place()

@@ -202,7 +202,7 @@ func reasons(t *testing.T, b *bench) {
 // sentAgain is the SDK's own retry: the first request took effect, its reply was lost, and the second one is refused
 // because of the first. The old item that comes with the refusal carries our token.
 func sentAgain(t *testing.T, b *bench) {
-	for _, s := range []subject{runs(b), submissions(b)} {
+	for _, s := range []subject{runs(b), submissions(b), schedules(b)} {
 		for _, w := range s.ways {
 			if !w.token || slices.Contains([]string{"accept late"}, w.event) {
 				continue

@@ -22,7 +22,8 @@ func lists(t *testing.T, b *bench) {
 	shared := b
 	b = newBench(t, Harness{DB: b.tap.DynamoDB.(Client), Advance: b.advance})
 	defer func() { shared.tap.eventual.Add(b.tap.eventual.Load()) }()
-	var due, open []string
+	var due []string
+	open := map[bool][]string{}
 	ends := map[string][]string{}
 	for i := range 40 {
 		p := place{fmt.Sprintf("s%02d", i), "2013-06-03T12:00:00Z"}
@@ -44,7 +45,7 @@ func lists(t *testing.T, b *bench) {
 		if runState == "queued" && i%3 == 0 {
 			run[schema.WakeAt] = wall.Add(time.Millisecond) // not yet
 		} else if runState != "succeeded" {
-			open = append(open, p.run())
+			open[runState == "running"] = append(open[runState == "running"], p.run())
 		}
 		b.write(t, world{}.add(p.scheduleKey(), r).add(p.runKey(), run))
 	}
@@ -102,8 +103,9 @@ func pages[T any](t *testing.T, limit int, read func(from string) ([]T, string, 
 func self(s string) string { return s }
 
 // shards reads both suggestion indexes, shard by shard.
-func shards(t *testing.T, b *bench, limit int, due, open []string) {
-	var gotDue, gotOpen []string
+func shards(t *testing.T, b *bench, limit int, due []string, open map[bool][]string) {
+	var gotDue []string
+	gotOpen := map[bool][]string{}
 	for i := range schema.Shards {
 		ids := pages(t, limit, func(from string) ([]string, string, error) { return b.Due(t.Context(), i, nextDue, from, limit) }, self)
 		for _, id := range ids {
@@ -112,15 +114,20 @@ func shards(t *testing.T, b *bench, limit int, due, open []string) {
 			}
 		}
 		gotDue = append(gotDue, ids...)
-		runs := pages(t, limit, func(from string) ([]string, string, error) { return b.Open(t.Context(), i, wall, from, limit) }, self)
-		for _, id := range runs {
-			if schema.OpenShardOf(id) != schema.OpenShardAt(i) {
-				t.Errorf("run %s came out of shard %d", id, i)
+		for _, begun := range []bool{false, true} {
+			runs := pages(t, limit, func(from string) ([]string, string, error) { return b.Open(t.Context(), begun, i, wall, from, limit) }, self)
+			for _, id := range runs {
+				if schema.OpenShardOf(id, begun) != schema.OpenShardAt(i, begun) {
+					t.Errorf("run %s came out of shard %d, begun %v", id, i, begun)
+				}
 			}
+			gotOpen[begun] = append(gotOpen[begun], runs...)
 		}
-		gotOpen = append(gotOpen, runs...)
 	}
-	for name, pair := range map[string][2][]string{"due": {gotDue, due}, "open": {gotOpen, open}} {
+	for name, pair := range map[string][2][]string{"due": {gotDue, due}, "queued": {gotOpen[false], open[false]}, "running": {gotOpen[true], open[true]}} {
+		if len(pair[1]) == 0 {
+			t.Errorf("%s: nothing is there to be found", name)
+		}
 		slices.Sort(pair[0])
 		slices.Sort(pair[1])
 		if !slices.Equal(pair[0], pair[1]) {
@@ -139,8 +146,11 @@ func belowSchedule(t *testing.T, b *bench, limit int) {
 		w.add(q.runKey(), runRow(q, "succeeded"))
 		occurrences = append([]string{q.occurrence}, occurrences...)
 		first := at(fmt.Sprintf("2013-05-%02dT12:00:00.000Z", day))
-		w.add(schema.SkipKey(p.schedule, first), row{schema.First: first, schema.Last: first.Add(time.Hour), schema.Count: day, schema.Reason: "paused"})
-		firsts = append([]string{fmt.Sprintf("%s %d", schema.Time(first), day)}, firsts...)
+		// Two kinds begin at one instant: two records, in the order of their kinds.
+		for _, kind := range []schedule.SkipKind{schedule.SkipGap, schedule.SkipMissed} {
+			w.add(schema.SkipKey(p.schedule, first, string(kind)), row{schema.First: first, schema.Last: first.Add(time.Hour), schema.Count: day, schema.Reason: "because " + string(kind)})
+			firsts = append([]string{fmt.Sprintf("%s %s %d", schema.Time(first), kind, day)}, firsts...)
+		}
 	}
 	q := place{p.schedule, "manual-0a"}
 	w.add(q.runKey(), runRow(q, "succeeded").with(row{schema.Manual: true}))
@@ -154,10 +164,10 @@ func belowSchedule(t *testing.T, b *bench, limit int) {
 		return b.Skips(t.Context(), p.schedule, from, limit)
 	},
 		func(s schedule.Skip) string {
-			if s.Schedule != p.schedule || !s.Last.Equal(s.First.Add(time.Hour)) || s.Reason != "paused" {
+			if s.Schedule != p.schedule || !s.Last.Equal(s.First.Add(time.Hour)) || s.Reason != "because "+string(s.Kind) {
 				t.Errorf("skip %+v", s)
 			}
-			return fmt.Sprintf("%s %d", schema.Time(s.First), s.Count)
+			return fmt.Sprintf("%s %s %d", schema.Time(s.First), s.Kind, s.Count)
 		})
 	if !slices.Equal(skips, firsts) {
 		t.Errorf("skips %v, want %v", skips, firsts)
@@ -198,6 +208,9 @@ func nothing(t *testing.T, b *bench) {
 	}
 	if rs, next, err := b.Schedules(ctx, "nowhere", "", 10); len(rs) > 0 || next != "" || err != nil {
 		t.Errorf("schedules: %v %q %v", rs, next, err)
+	}
+	if rs, next, err := b.Audits(ctx, p.schedule, "", 10); len(rs) > 0 || next != "" || err != nil {
+		t.Errorf("audits: %v %q %v", rs, next, err)
 	}
 	if rs, err := b.Submissions(ctx, p.run()); len(rs) > 0 || err != nil {
 		t.Errorf("submissions: %v %v", rs, err)
@@ -266,7 +279,7 @@ func hostileCursors(t *testing.T, b *bench) {
 			at := place{q.schedule, fmt.Sprintf("2013-06-%02dT12:00:00Z", i+1)}
 			first := nextDue.Add(time.Duration(i) * time.Hour)
 			b.write(t, world{}.add(at.runKey(), runRow(at, "succeeded")).add(q.scheduleKey(), scheduleRow(q, "active")).
-				add(schema.SkipKey(q.schedule, first), row{schema.First: first, schema.Last: first, schema.Count: 1, schema.Reason: "gap"}))
+				add(schema.SkipKey(q.schedule, first, "gap"), row{schema.First: first, schema.Last: first, schema.Count: 1, schema.Reason: "gap"}))
 		}
 	}
 	_, foreign, err := b.Runs(ctx, other.schedule, "", 1)
@@ -292,7 +305,9 @@ func hostileCursors(t *testing.T, b *bench) {
 		"skips":     func(from string) error { _, _, err := b.Skips(ctx, p.schedule, from, 1); return err },
 		"schedules": func(from string) error { _, _, err := b.Schedules(ctx, "EWR", from, 1); return err },
 		"due":       func(from string) error { _, _, err := b.Due(ctx, 0, wall, from, 1); return err },
-		"open":      func(from string) error { _, _, err := b.Open(ctx, 0, wall, from, 1); return err },
+		"queued":    func(from string) error { _, _, err := b.Open(ctx, false, 0, wall, from, 1); return err },
+		"running":   func(from string) error { _, _, err := b.Open(ctx, true, 0, wall, from, 1); return err },
+		"audits":    func(from string) error { _, _, err := b.Audits(ctx, p.schedule, from, 1); return err },
 	}
 	for list, read := range reads {
 		for name, from := range cursors {
@@ -301,7 +316,12 @@ func hostileCursors(t *testing.T, b *bench) {
 	}
 	wantProblem(t, "runs, the skips' cursor", reads["runs"](skipping))
 	wantProblem(t, "due, the directory's cursor", reads["due"](listing))
-	wantProblem(t, "open, the directory's cursor", reads["open"](listing))
+	wantProblem(t, "queued, the directory's cursor", reads["queued"](listing))
+	inQueue := `{"pk":"SCHED#x","sk":"RUN#x","open_shard":"` + schema.OpenShardAt(0, false) + `","wake_at":"` + schema.Time(wall) + `"}`
+	if err := reads["queued"](inQueue); err != nil {
+		t.Errorf("queued, a cursor of its own: %v", err)
+	}
+	wantProblem(t, "running, the cursor of the queued", reads["running"](inQueue))
 	wantProblem(t, "runs, the directory's cursor", reads["runs"](listing))
 }
 
@@ -357,7 +377,9 @@ func readsFail(t *testing.T, b *bench) {
 		"runs":         func() error { _, _, err := b.Runs(ctx, p.schedule, "", 10); return err },
 		"skips":        func() error { _, _, err := b.Skips(ctx, p.schedule, "", 10); return err },
 		"due":          func() error { _, _, err := b.Due(ctx, 0, wall, "", 10); return err },
-		"open":         func() error { _, _, err := b.Open(ctx, 0, wall, "", 10); return err },
+		"queued":       func() error { _, _, err := b.Open(ctx, false, 0, wall, "", 10); return err },
+		"running":      func() error { _, _, err := b.Open(ctx, true, 0, wall, "", 10); return err },
+		"audits":       func() error { _, _, err := b.Audits(ctx, p.schedule, "", 10); return err },
 		"before recipient": func() error {
 			_, err := b.BeforeRecipient(ctx, schedule.Run{Schedule: p.schedule, Occurrence: p.occurrence}, "email", "ff")
 			return err

@@ -23,7 +23,7 @@ func runRow(p place, state string) row {
 	r := row{
 		schema.Nominal: nominal, schema.DefVersion: 1, schema.Workspace: "EWR",
 		schema.State: state, schema.Attempts: 0, schema.AttemptsLeft: 5, schema.Yields: 0, schema.Offers: 1, schema.DeadLetters: 1,
-		schema.WakeAt: wall.Add(-time.Minute), schema.OpenShard: schema.OpenShardOf(p.run()), schema.CreatedAt: wall.Add(-time.Hour),
+		schema.WakeAt: wall.Add(-time.Minute), schema.OpenShard: schema.OpenShardOf(p.run(), state != "queued"), schema.CreatedAt: wall.Add(-time.Hour),
 		schema.AdmittedBy: "dispatcher-1", schema.ExpiresAt: expires.Unix(), schema.Timeline: []string{"2026-11-30T07:00:00.000Z admitted"},
 	}
 	switch schedule.RunState(state) {
@@ -64,7 +64,7 @@ func admitted(p place, changes row) row {
 	return row{
 		schema.Nominal: nominal, schema.DefVersion: 2, schema.Workspace: "EWR",
 		schema.State: "queued", schema.Attempts: 0, schema.AttemptsLeft: 5, schema.Yields: 0, schema.Offers: 0, schema.DeadLetters: 0,
-		schema.WakeAt: wall.Add(5 * time.Minute), schema.OpenShard: schema.OpenShardOf(p.run()), schema.CreatedAt: wall,
+		schema.WakeAt: wall.Add(5 * time.Minute), schema.OpenShard: schema.OpenShardOf(p.run(), false), schema.CreatedAt: wall,
 		schema.AdmittedBy: "dispatcher-2", schema.ExpiresAt: expires.Unix(), schema.Timeline: []string{stamp + "admitted"},
 	}.lay(changes)
 }
@@ -84,12 +84,22 @@ func dueAdmission(p place) schedule.Admission {
 }
 
 func skipOf(p place) schedule.Skip {
-	return schedule.Skip{Schedule: p.schedule, First: nextDue, Last: nextDue, Count: 1, Reason: "gap"}
+	return schedule.Skip{Schedule: p.schedule, Kind: schedule.SkipGap, First: nextDue, Last: nextDue, Count: 1, Reason: "no such local time"}
 }
 
-func skipRow(p place) change {
-	s := skipOf(p)
-	return change{key: schema.SkipKey(p.schedule, s.First), set: row{schema.First: s.First, schema.Last: s.Last, schema.Count: 1, schema.Reason: "gap", schema.ExpiresAt: expires.Unix()}}
+// missedOf begins where skipOf does: two kinds at one instant are two records.
+func missedOf(p place) schedule.Skip {
+	return schedule.Skip{Schedule: p.schedule, Kind: schedule.SkipMissed, First: nextDue, Last: passedLast, Count: 3, Reason: "seen too late"}
+}
+
+// passedLast is the latest occurrence that a pass-over leaves behind.
+var passedLast = nextDue.Add(2 * time.Hour)
+
+func skipRow(p place) change   { return recorded(skipOf(p), "gap") }
+func missedRow(p place) change { return recorded(missedOf(p), "missed") }
+
+func recorded(s schedule.Skip, kind string) change {
+	return change{key: schema.SkipKey(s.Schedule, s.First, kind), set: row{schema.First: s.First, schema.Last: s.Last, schema.Count: s.Count, schema.Reason: s.Reason, schema.ExpiresAt: expires.Unix()}}
 }
 
 // runs is table A.
@@ -148,12 +158,19 @@ func admitWays() []way {
 			do: func(ctx context.Context, s *store.Store, p place, _ seen) error {
 				a := admission0(p)
 				a.Run.Manual, a.Run.RequestedBy, a.Run.RequestHash = true, "ann@example.com", "0badcafe"
-				a.Run.FileExpires, a.Run.LinkExpires = expires, expires.Add(-time.Hour)
+				a.Run.FileExpires, a.Run.LinkExpires = expires, expires.Add(-time.Hour) // not written: they come with the file
+				act := onRunNow(p)
+				a.Audit = &act
 				return s.Admit(ctx, a)
 			},
 			want: func(p place) []change {
-				return []change{{key: p.runKey(), set: admitted(p, row{schema.Manual: true, schema.RequestedBy: "ann@example.com", schema.RequestHash: "0badcafe",
-					schema.FileExpires: expires, schema.LinkExpires: expires.Add(-time.Hour)})}}
+				return []change{auditRow(onRunNow(p)),
+					{key: p.runKey(), set: admitted(p, row{schema.Manual: true, schema.RequestedBy: "ann@example.com", schema.RequestHash: "0badcafe"})}}
+			}},
+		{event: "admit", name: "manual, nobody to name", token: true,
+			do: func(ctx context.Context, s *store.Store, p place, _ seen) error { return s.Admit(ctx, admission0(p)) },
+			want: func(p place) []change {
+				return []change{{key: p.runKey(), set: admitted(p, nil)}}
 			}},
 	}
 }
@@ -176,11 +193,19 @@ func workWays() []way {
 				want: onRun(row{schema.WakeAt: wall.Add(10 * time.Minute), schema.Offers: 2}, "offered again")},
 			way{from: state, event: "re-offer", alternative: 1, name: "out of the DLQ", given: withSchedule(state, ended.with(row{schema.WakeAt: wall.Add(time.Hour)})), do: offer(true),
 				want: onRun(row{schema.WakeAt: wall.Add(10 * time.Minute), schema.Offers: 2, schema.DeadLetters: 2}, "came out of the dead-letter queue, offered again")},
-			way{from: state, event: "ask to stop", given: withSchedule(state, nil),
-				do: func(ctx context.Context, s *store.Store, _ place, r seen) error {
-					return s.AskToStop(ctx, r.run, wall, "ann@example.com", "wrong month")
+			way{from: state, event: "re-offer", name: "the twelfth", given: withSchedule(state, ended.with(row{schema.Offers: 11})), do: offer(false),
+				want: onRun(row{schema.WakeAt: wall.Add(10 * time.Minute), schema.Offers: 12}, "offered again")},
+			way{from: state, event: "re-offer", name: "the thirteenth says no more", given: withSchedule(state, ended.with(row{schema.Offers: 12})), do: offer(false),
+				want: func(p place) []change {
+					return []change{{key: p.runKey(), set: row{schema.WakeAt: wall.Add(10 * time.Minute), schema.Offers: 13}}}
+				}},
+			way{from: state, event: "ask to stop", token: true, given: withSchedule(state, nil),
+				do: func(ctx context.Context, s *store.Store, p place, r seen) error {
+					return s.AskToStop(ctx, r.run, onStop(p))
 				},
-				want: onRun(row{schema.StopBy: "ann@example.com", schema.StopWhy: "wrong month"}, "asked to stop")},
+				want: func(p place) []change {
+					return []change{auditRow(onStop(p)), {p.runKey(), row{schema.StopBy: "ann@example.com", schema.StopWhy: "holidays"}, schema.Time(actAt) + " asked to stop"}}
+				}},
 		)
 	}
 	leased := row{schema.State: "running", schema.LeaseOwner: next.Token, schema.LeaseEnd: next.End, schema.WakeAt: next.Wake, schema.Offers: 0, schema.DeadLetters: 0}
@@ -188,21 +213,27 @@ func workWays() []way {
 		_, err := s.Begin(ctx, r.run, next)
 		return err
 	}
+	begun := func(changes row, line string) func(place) []change {
+		return func(p place) []change {
+			return onRun(leased.lay(row{schema.OpenShard: schema.OpenShardOf(p.run(), true)}).lay(changes), line)(p)
+		}
+	}
 	mine := func(do func(ctx context.Context, s *store.Store, r schedule.Run) error) func(context.Context, *store.Store, place, seen) error {
 		return func(ctx context.Context, s *store.Store, _ place, r seen) error { return do(ctx, s, r.run) }
 	}
-	file := schedule.RecordedFile{Key: "30d/run/worker-1/delays.csv", Name: "delays.csv", Rows: 3, Bytes: 120, SHA256: "ab12", DataAsOf: wall}
+	file := schedule.RecordedFile{Key: "30d/run/worker-1/delays.csv", Name: "delays.csv", Rows: 3, Bytes: 120, SHA256: "ab12", DataAsOf: wall,
+		Expires: expires, LinksEnd: expires.Add(-time.Hour)}
 	recordQuery := mine(func(ctx context.Context, s *store.Store, r schedule.Run) error {
 		return s.RecordQuery(ctx, r, held, "query-1")
 	})
 	return append(ways,
 		way{from: "queued", event: "begin", token: true, chooses: true, given: withSchedule("queued", nil), do: begin,
-			want: onRun(leased.lay(row{schema.Attempts: 1, schema.AttemptsLeft: 4}), "begin, attempt 1")},
+			want: begun(row{schema.Attempts: 1, schema.AttemptsLeft: 4}, "begin, attempt 1")},
 		way{from: "running", event: "resume", token: true, chooses: true, given: withSchedule("running", row{schema.LeaseEnd: wall.Add(-time.Millisecond), schema.File: recordedFile}), do: begin,
-			want: onRun(leased.lay(row{schema.Attempts: 2, schema.AttemptsLeft: 3}), "resume, attempt 2")},
+			want: begun(row{schema.Attempts: 2, schema.AttemptsLeft: 3}, "resume, attempt 2")},
 		way{from: "running", event: "resume", name: "released", token: true, chooses: true,
 			given: withSchedule("running", row{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.AttemptsLeft: 1, schema.Attempts: 4}), do: begin,
-			want: onRun(leased.lay(row{schema.Attempts: 5, schema.AttemptsLeft: 0}), "resume, attempt 5")},
+			want: begun(row{schema.Attempts: 5, schema.AttemptsLeft: 0}, "resume, attempt 5")},
 		way{from: "running", event: "release", token: true, given: withSchedule("running", nil),
 			do: mine(func(ctx context.Context, s *store.Store, r schedule.Run) error {
 				return s.Release(ctx, r, held, failure.New(failure.SourceUnavailable, "no answer"), time.Minute)
@@ -218,8 +249,8 @@ func workWays() []way {
 			do: mine(func(ctx context.Context, s *store.Store, r schedule.Run) error {
 				return s.RecordFile(ctx, r, held, file)
 			}),
-			want: onRun(row{schema.File: row{schema.FileKey: file.Key, schema.FileName: "delays.csv", schema.FileRows: 3, schema.FileBytes: 120, schema.FileSHA: "ab12", schema.FileAsOf: wall}},
-				"file recorded: 3 rows, 120 bytes")},
+			want: onRun(row{schema.File: row{schema.FileKey: file.Key, schema.FileName: "delays.csv", schema.FileRows: 3, schema.FileBytes: 120, schema.FileSHA: "ab12", schema.FileAsOf: wall},
+				schema.FileExpires: expires, schema.LinkExpires: expires.Add(-time.Hour)}, "file recorded: 3 rows, 120 bytes")},
 		way{from: "running", event: "record query", token: true, given: withSchedule("running", nil), do: recordQuery,
 			want: onRun(row{schema.QueryID: "query-1", schema.QueryNumber: 1}, "query recorded")},
 		way{from: "running", event: "record query", alternative: 1, name: "after one that ended", token: true, do: recordQuery,

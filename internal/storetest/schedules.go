@@ -70,7 +70,7 @@ func createWays() []way {
 			if skips {
 				sk = []schedule.Skip{skipOf(p)}
 			}
-			return s.CreateSchedule(ctx, versionOf(p, 1), r.sched, sk, expires)
+			return s.CreateSchedule(ctx, versionOf(p, 1), r.sched, sk, expires, onSchedule(p, "create"))
 		}
 	}
 	whole := func(p place) row {
@@ -78,12 +78,12 @@ func createWays() []way {
 			schema.DirKind: schema.DirSchedules, schema.DirName: "EWR/" + p.schedule}
 	}
 	return []way{
-		{event: "create", do: create(true, nextDue), want: func(p place) []change {
-			return []change{definitionRow(p, 1), skipRow(p),
+		{event: "create", token: true, do: create(true, nextDue), want: func(p place) []change {
+			return []change{definitionRow(p, 1), skipRow(p), auditRow(onSchedule(p, "create")),
 				{key: p.scheduleKey(), set: whole(p).lay(row{schema.NextDueAt: nextDue, schema.DueShard: schema.DueShardOf(p.schedule)})}}
 		}},
-		{event: "create", name: "never due", do: create(false, time.Time{}), want: func(p place) []change {
-			return []change{definitionRow(p, 1), {key: p.scheduleKey(), set: whole(p)}}
+		{event: "create", name: "never due", token: true, do: create(false, time.Time{}), want: func(p place) []change {
+			return []change{definitionRow(p, 1), auditRow(onSchedule(p, "create")), {key: p.scheduleKey(), set: whole(p)}}
 		}},
 	}
 }
@@ -92,52 +92,61 @@ func changeWays() []way {
 	type doing = func(context.Context, *store.Store, place, seen) error
 	edit := func(next time.Time) doing {
 		return func(ctx context.Context, s *store.Store, p place, r seen) error {
-			return s.EditSchedule(ctx, versionOf(p, 3), r.sched, next, []schedule.Skip{skipOf(p)}, expires)
+			return s.EditSchedule(ctx, versionOf(p, 3), r.sched, next, []schedule.Skip{skipOf(p)}, expires, onSchedule(p, "edit"))
 		}
 	}
 	edited := func(set row) func(place) []change {
 		return func(p place) []change {
-			return []change{definitionRow(p, 3), skipRow(p), {key: p.scheduleKey(), set: set.lay(row{schema.Version: 3, schema.Name: "Late departures"})}}
+			return []change{definitionRow(p, 3), skipRow(p), auditRow(onSchedule(p, "edit")), {key: p.scheduleKey(), set: set.lay(row{schema.Version: 3, schema.Name: "Late departures"})}}
 		}
 	}
-	on := func(set row) func(place) []change {
-		return func(p place) []change { return []change{{key: p.scheduleKey(), set: set}} }
+	on := func(what string, set row) func(place) []change {
+		return func(p place) []change {
+			return []change{auditRow(onSchedule(p, what)), {key: p.scheduleKey(), set: set}}
+		}
 	}
-	remove := func(ctx context.Context, s *store.Store, _ place, r seen) error {
-		return s.DeleteSchedule(ctx, r.sched, expires)
+	remove := func(ctx context.Context, s *store.Store, p place, r seen) error {
+		return s.DeleteSchedule(ctx, r.sched, expires, onSchedule(p, "delete"))
 	}
-	removed := on(row{schema.State: "deleted", schema.NextDueAt: nil, schema.DueShard: nil, schema.DirKind: nil, schema.DirName: nil, schema.ExpiresAt: expires.Unix()})
+	removed := on("delete", row{schema.State: "deleted", schema.NextDueAt: nil, schema.DueShard: nil, schema.DirKind: nil, schema.DirName: nil, schema.ExpiresAt: expires.Unix()})
 	passOver := func(ctx context.Context, s *store.Store, p place, r seen) error {
-		return s.PassOver(ctx, r.sched, skipOf(p), nextDue.Add(24*time.Hour), expires)
+		return s.PassOver(ctx, r.sched, passedLast, []schedule.Skip{skipOf(p), missedOf(p)}, nextDue.Add(24*time.Hour), expires)
 	}
 	passed := func(p place) []change {
-		return []change{skipRow(p), {key: p.scheduleKey(), set: row{schema.LastNominal: skipOf(p).Last, schema.NextDueAt: nextDue.Add(24 * time.Hour)}}}
+		return []change{skipRow(p), missedRow(p), {key: p.scheduleKey(), set: row{schema.LastNominal: passedLast, schema.NextDueAt: nextDue.Add(24 * time.Hour)}}}
 	}
 	return []way{
-		{from: "active", event: "edit", given: inState("active", nil), do: edit(nextDue.Add(time.Hour)), want: edited(row{schema.NextDueAt: nextDue.Add(time.Hour)})},
-		{from: "active", event: "edit", name: "due no more", given: inState("active", nil), do: edit(time.Time{}), want: edited(row{schema.NextDueAt: nil, schema.DueShard: nil})},
-		{from: "paused", event: "edit", given: inState("paused", nil), do: edit(nextDue.Add(time.Hour)), want: edited(nil)},
+		{from: "active", event: "edit", given: inState("active", nil), token: true, do: edit(nextDue.Add(time.Hour)), want: edited(row{schema.NextDueAt: nextDue.Add(time.Hour)})},
+		{from: "active", event: "edit", name: "due no more", given: inState("active", nil), token: true, do: edit(time.Time{}), want: edited(row{schema.NextDueAt: nil, schema.DueShard: nil})},
+		{from: "paused", event: "edit", given: inState("paused", nil), token: true, do: edit(nextDue.Add(time.Hour)), want: edited(nil)},
 		{from: "active", event: "pass over", given: inState("active", nil), do: passOver, want: passed},
 		{from: "active", event: "pass over", name: "its range is recorded already", do: passOver,
 			given: func(p place) world {
-				k := schema.SkipKey(p.schedule, skipOf(p).First)
+				k := schema.SkipKey(p.schedule, skipOf(p).First, "gap")
 				return inState("active", nil)(p).add(k, row{schema.First: skipOf(p).First, schema.Last: skipOf(p).Last, schema.Count: 1, schema.Reason: "paused", schema.ExpiresAt: 7})
 			},
 			want: func(p place) []change { return passed(p)[1:] }},
-		{from: "active", event: "pause", given: inState("active", nil),
+		{from: "active", event: "pass over", name: "nothing to record", given: inState("active", nil),
 			do: func(ctx context.Context, s *store.Store, _ place, r seen) error {
-				return s.PauseSchedule(ctx, r.sched, "holidays", "ann@example.com", wall)
-			},
-			want: on(row{schema.State: "paused", schema.PauseReason: "holidays", schema.PausedBy: "ann@example.com", schema.PausedAt: wall, schema.NextDueAt: nil, schema.DueShard: nil})},
-		{from: "paused", event: "resume", given: inState("paused", nil),
-			do: func(ctx context.Context, s *store.Store, p place, r seen) error {
-				return s.ResumeSchedule(ctx, r.sched, nextDue.Add(time.Hour), []schedule.Skip{skipOf(p)}, expires)
+				return s.PassOver(ctx, r.sched, nextDue, nil, time.Time{}, expires)
 			},
 			want: func(p place) []change {
-				return []change{skipRow(p), {key: p.scheduleKey(), set: row{schema.State: "active", schema.PauseReason: nil, schema.PausedBy: nil, schema.PausedAt: nil,
+				return []change{{key: p.scheduleKey(), set: row{schema.LastNominal: nextDue, schema.NextDueAt: nil, schema.DueShard: nil}}}
+			}},
+		{from: "active", event: "pause", token: true, given: inState("active", nil),
+			do: func(ctx context.Context, s *store.Store, p place, r seen) error {
+				return s.PauseSchedule(ctx, r.sched, onSchedule(p, "pause"))
+			},
+			want: on("pause", row{schema.State: "paused", schema.PauseReason: "holidays", schema.PausedBy: "ann@example.com", schema.PausedAt: actAt, schema.NextDueAt: nil, schema.DueShard: nil})},
+		{from: "paused", event: "resume", token: true, given: inState("paused", nil),
+			do: func(ctx context.Context, s *store.Store, p place, r seen) error {
+				return s.ResumeSchedule(ctx, r.sched, nextDue.Add(time.Hour), []schedule.Skip{skipOf(p)}, expires, onSchedule(p, "resume"))
+			},
+			want: func(p place) []change {
+				return []change{skipRow(p), auditRow(onSchedule(p, "resume")), {key: p.scheduleKey(), set: row{schema.State: "active", schema.PauseReason: nil, schema.PausedBy: nil, schema.PausedAt: nil,
 					schema.NextDueAt: nextDue.Add(time.Hour), schema.DueShard: schema.DueShardOf(p.schedule)}}}
 			}},
-		{from: "active", event: "delete", given: inState("active", nil), do: remove, want: removed},
-		{from: "paused", event: "delete", given: inState("paused", nil), do: remove, want: removed},
+		{from: "active", event: "delete", token: true, given: inState("active", nil), do: remove, want: removed},
+		{from: "paused", event: "delete", token: true, given: inState("paused", nil), do: remove, want: removed},
 	}
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -28,17 +29,29 @@ func settings(t *testing.T, b *bench) {
 
 func control(t *testing.T, b *bench) {
 	ctx := t.Context()
-	for _, want := range []schedule.Control{{}, {DispatchOff: true}, {SendOff: true}, {DispatchOff: true, SendOff: true}, {}} {
-		if err := b.SetControl(ctx, want, "ann@example.com", wall); err != nil {
+	for i, want := range []schedule.Control{{}, {DispatchOff: true}, {SendOff: true}, {DispatchOff: true, SendOff: true}, {}} {
+		if err := b.SetControl(ctx, want, actOf("control", fmt.Sprintf("act-%d", i), "switch")); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := b.Control(ctx); err != nil || got != want {
 			t.Errorf("control %+v, %v; want %+v", got, err, want)
 		}
+		b.audited(t, "control", i+1)
+		set := row{schema.CreatedBy: "ann@example.com", schema.UpdatedAt: actAt}
+		if want.DispatchOff {
+			set[schema.DispatchOff] = true
+		}
+		if want.SendOff {
+			set[schema.SendOff] = true
+		}
+		k := schema.ControlKey(b.Stage)
+		if d := diff(world{k: b.row(t, k)}, world{}.add(k, set)); d != "" {
+			t.Error(d)
+		}
 	}
 	other := *b.Store
 	other.Stage = "another"
-	if err := b.SetControl(ctx, schedule.Control{SendOff: true}, "ann@example.com", wall); err != nil {
+	if err := b.SetControl(ctx, schedule.Control{SendOff: true}, actOf("control", "act-9", "switch")); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := other.Control(ctx); err != nil || got != (schedule.Control{}) {
@@ -72,11 +85,13 @@ func clock(t *testing.T, b *bench) {
 
 func documents(t *testing.T, b *bench) {
 	ctx := t.Context()
-	for _, w := range []schedule.Workspace{{ID: "JFK", Name: "old"}, {ID: "EWR", Name: "Newark", Zone: "America/New_York"}, {ID: "JFK", Name: "Kennedy", Zone: "America/New_York"}} {
-		if err := b.PutWorkspace(ctx, w, "ann@example.com", wall); err != nil {
+	for i, w := range []schedule.Workspace{{ID: "JFK", Name: "old"}, {ID: "EWR", Name: "Newark", Zone: "America/New_York"}, {ID: "JFK", Name: "Kennedy", Zone: "America/New_York"}} {
+		if err := b.PutWorkspace(ctx, w, actOf("workspace "+w.ID, fmt.Sprintf("act-%d", i), "save")); err != nil {
 			t.Fatal(err)
 		}
 	}
+	b.audited(t, "workspace JFK", 2)
+	b.audited(t, "workspace EWR", 1)
 	all, err := b.Workspaces(ctx)
 	if want := []schedule.Workspace{{ID: "EWR", Name: "Newark", Zone: "America/New_York"}, {ID: "JFK", Name: "Kennedy", Zone: "America/New_York"}}; err != nil || !reflect.DeepEqual(all, want) {
 		t.Errorf("workspaces %+v, %v; want %+v", all, err, want)
@@ -85,8 +100,16 @@ func documents(t *testing.T, b *bench) {
 		t.Errorf("workspace %+v, %v", w, err)
 	}
 	source := schedule.SourceConfig{Name: "flights", Engine: "sqlite", Object: "flights.db", Workspaces: []string{"*"}}
-	if err := b.PutSource(ctx, source, "ann@example.com", wall); err != nil {
+	if err := b.PutSource(ctx, source, actOf("source flights", "act-1", "save")); err != nil {
 		t.Fatal(err)
+	}
+	if got := b.audited(t, "source flights", 1); len(got) == 1 && got[0] != actOf("source flights", "act-1", "save") {
+		t.Errorf("audit %+v", got[0])
+	}
+	k := schema.SourceKey("flights")
+	if d := diff(world{k: b.row(t, k)}, world{}.add(k, row{schema.Body: `{"name":"flights","engine":"sqlite","object":"flights.db","workspaces":["*"]}`,
+		schema.DirKind: "source", schema.DirName: "flights", schema.CreatedBy: "ann@example.com", schema.UpdatedAt: actAt})); d != "" {
+		t.Error(d)
 	}
 	if got, err := b.Source(ctx, "flights"); err != nil || !reflect.DeepEqual(got, source) {
 		t.Errorf("source %+v, %v", got, err)
@@ -106,7 +129,7 @@ func documents(t *testing.T, b *bench) {
 func definitions(t *testing.T, b *bench) {
 	ctx := t.Context()
 	p := b.place()
-	if err := b.CreateSchedule(ctx, versionOf(p, 1), schedule.Schedule{ID: p.schedule, Workspace: "EWR", NextDue: nextDue}, nil, expires); err != nil {
+	if err := b.CreateSchedule(ctx, versionOf(p, 1), schedule.Schedule{ID: p.schedule, Workspace: "EWR", NextDue: nextDue}, nil, expires, onSchedule(p, "create")); err != nil {
 		t.Fatal(err)
 	}
 	got, err := b.Definition(ctx, p.schedule, 1)
@@ -174,7 +197,7 @@ func refusals(t *testing.T, b *bench) {
 		t.Error("a suppression holds for one address, in every schedule")
 	}
 	b.write(t, world{}.add(p.subKey(), subRow(p, "pending")))
-	if err := b.SetControl(ctx, schedule.Control{SendOff: true}, "ann@example.com", wall); err != nil {
+	if err := b.SetControl(ctx, schedule.Control{SendOff: true}, actOf("control", "act-10", "switch")); err != nil {
 		t.Fatal(err)
 	}
 	if l := look(p, someoneHash); l.Submission == nil || l.Submission.State != schedule.Pending || l.Submission.Owner != "worker-1" || !l.Control.SendOff {
@@ -197,14 +220,6 @@ func history(t *testing.T, b *bench) {
 	if it := b.row(t, schema.AccessKey(p.run(), sub.Channel, sub.RecipientHash, wall, "a1")); text(it, schema.What) != "download" || !reflect.DeepEqual(it[schema.ExpiresAt], av(expires.Unix())) {
 		t.Errorf("access %s", show(it))
 	}
-	audit := schedule.Audit{Subject: p.schedule, At: wall, Who: "ann@example.com", What: "pause", Why: "holidays", Before: "active", After: "paused"}
-	if err := b.RecordAudit(ctx, audit, "b1"); err != nil {
-		t.Fatal(err)
-	}
-	k := schema.AuditKey(p.schedule, wall, "b1")
-	if d := diff(world{k: b.row(t, k)}, world{}.add(k, row{schema.Who: audit.Who, schema.What: audit.What, schema.Why: audit.Why, schema.Before: "active", schema.After: "paused"})); d != "" {
-		t.Error(d)
-	}
 	dead := schedule.DeadLetter{MessageID: "m-2", Queue: "query-runs", Body: "{", Reason: "no JSON", At: wall}
 	for _, d := range []schedule.DeadLetter{dead, {MessageID: "m-2", Queue: "other", Body: "changed", Reason: "changed", At: expires}, {MessageID: "m-1", Queue: "query-runs", At: wall}} {
 		if err := b.RecordDead(ctx, d, expires); err != nil {
@@ -221,57 +236,93 @@ func history(t *testing.T, b *bench) {
 	}
 }
 
-// settingFaults loses the reply of each write that may be written twice, and throttles it.
+// settingFaults loses the reply of each write that no table guards, and throttles it.
 func settingFaults(t *testing.T, b *bench) {
 	p := b.place()
-	for name, do := range map[string]func(context.Context) error{
-		"control":   func(ctx context.Context) error { return b.SetControl(ctx, schedule.Control{}, "ann@example.com", wall) },
-		"clock":     func(ctx context.Context) error { return b.SetClock(ctx, schedule.ClockSetting{}) },
-		"workspace": func(ctx context.Context) error { return b.PutWorkspace(ctx, schedule.Workspace{ID: "LGA"}, "", wall) },
-		"source":    func(ctx context.Context) error { return b.PutSource(ctx, schedule.SourceConfig{Name: "s"}, "", wall) },
-		"suppress":  func(ctx context.Context) error { return b.Suppress(ctx, "email", "aa", "bounce", wall) },
-		"access":    func(ctx context.Context) error { return b.RecordAccess(ctx, newSubmission(p), wall, "x", "y", expires) },
-		"audit": func(ctx context.Context) error {
-			return b.RecordAudit(ctx, schedule.Audit{Subject: "x", At: wall}, "y")
-		},
-		"unsubscribe": func(ctx context.Context) error { return b.Unsubscribe(ctx, "email", "aa", p.schedule, wall) },
-		"dead letter": func(ctx context.Context) error {
+	type doing = func(context.Context, schedule.Audit) error
+	// How a lost reply is settled: by the audit, by the row that stands already, or by writing it once more.
+	const (
+		audited = iota
+		once
+		twice
+	)
+	for _, w := range []struct {
+		name    string
+		settled int
+		do      doing
+	}{
+		{"control", audited, func(ctx context.Context, a schedule.Audit) error {
+			return b.SetControl(ctx, schedule.Control{}, a)
+		}},
+		{"workspace", audited, func(ctx context.Context, a schedule.Audit) error {
+			return b.PutWorkspace(ctx, schedule.Workspace{ID: "LGA"}, a)
+		}},
+		{"source", audited, func(ctx context.Context, a schedule.Audit) error {
+			return b.PutSource(ctx, schedule.SourceConfig{Name: "s"}, a)
+		}},
+		{"clock", twice, func(ctx context.Context, _ schedule.Audit) error { return b.SetClock(ctx, schedule.ClockSetting{}) }},
+		{"suppress", twice, func(ctx context.Context, _ schedule.Audit) error {
+			return b.Suppress(ctx, "email", "aa", "bounce", wall)
+		}},
+		{"access", twice, func(ctx context.Context, _ schedule.Audit) error {
+			return b.RecordAccess(ctx, newSubmission(p), wall, "x", "y", expires)
+		}},
+		{"unsubscribe", once, func(ctx context.Context, _ schedule.Audit) error {
+			return b.Unsubscribe(ctx, "email", "aa", p.schedule, wall)
+		}},
+		{"dead letter", once, func(ctx context.Context, _ schedule.Audit) error {
 			return b.RecordDead(ctx, schedule.DeadLetter{MessageID: "m-9", At: wall}, expires)
-		},
+		}},
 	} {
-		once := name == "unsubscribe" || name == "dead letter"
-		for _, f := range faultKinds {
-			b.tap.reset()
-			b.tap.before = func(n int, operation string) error {
-				if n == 0 {
-					return f.err(operation)
+		t.Run(w.name, func(t *testing.T) {
+			acts := 0
+			// play does the write with a fault at its first call, then without one: what it came to, and one audit at most.
+			play := func(before, after error) (first, again error) {
+				t.Helper()
+				acts++
+				a := actOf(w.name+" with faults", fmt.Sprintf("act-%d", acts), "save")
+				on := func(e error) func(int, string) error {
+					return func(n int, _ string) error {
+						if n == 0 {
+							return e
+						}
+						return nil
+					}
 				}
-				return nil
+				b.tap.reset()
+				b.tap.before, b.tap.after = on(before), on(after)
+				first = w.do(t.Context(), a)
+				b.tap.reset()
+				again = w.do(t.Context(), a)
+				if w.settled == audited {
+					b.audited(t, a.Subject, acts)
+				}
+				return first, again
 			}
-			err := do(t.Context())
-			b.tap.reset()
-			if f.retry && err != nil {
-				t.Errorf("%s, %s: %v, want a second try that lands", name, f.name, err)
-			} else if !f.retry && err != nil {
+			operation := "PutItem"
+			if w.settled == audited {
+				operation = "TransactWriteItems"
+			}
+			for _, f := range faultKinds {
+				err, again := play(f.err(operation), nil)
+				switch {
+				case again != nil:
+					t.Errorf("%s, sent again: %v", f.name, again)
+				case f.retry && err != nil:
+					t.Errorf("%s: %v, want a second try that lands", f.name, err)
+				case !f.retry && (err != nil || w.settled != once): // what stands already, stands
+					failuretest.Want(t, err, failure.StoreUnavailable)
+				}
+			}
+			err, again := play(nil, timedOut())
+			if again != nil {
+				t.Errorf("reply lost, sent again: %v", again)
+			}
+			if w.settled == twice {
 				failuretest.Want(t, err, failure.StoreUnavailable)
+			} else if err != nil {
+				t.Errorf("reply lost: %v, want success: what stands is what was wanted", err)
 			}
-		}
-		b.tap.after = func(n int, _ string) error {
-			if n == 0 {
-				return timedOut()
-			}
-			return nil
-		}
-		err := do(t.Context())
-		b.tap.reset()
-		if once && err != nil {
-			t.Errorf("%s: %v, want success: what stands is what was wanted", name, err)
-		}
-		if !once {
-			failuretest.Want(t, err, failure.StoreUnavailable)
-		}
-		if err := do(t.Context()); err != nil {
-			t.Errorf("%s, written twice: %v", name, err)
-		}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"time"
 
 	"almanac/internal/channel"
 	"almanac/internal/schedule"
@@ -76,8 +77,15 @@ func intendWays() []way {
 	}
 	want := row{schema.State: "pending", schema.Recipient: someone, schema.Owner: "worker-2", schema.Token: "link-2", schema.Tries: 1, schema.BodyHash: "b0d2",
 		schema.ExpiresAt: expires.Unix(), schema.Frozen: []byte(`{"d":"2026-11-30T08:00:00.000Z","b":"boundary-2","a":true}`)}
+	unwanted := with(func(s *schedule.Submission) { s.Owner, s.Token, s.NotAccepted = "worker-2", "link-2", true },
+		func(ctx context.Context, s *store.Store, sub schedule.Submission) error {
+			return s.Intend(ctx, sub, expires.Unix())
+		})
 	return []way{
 		{event: "intend", token: true, do: intend(frozen), want: onSub(want)},
+		{event: "intend", name: "of one who is not to be asked", token: true, do: unwanted,
+			want: onSub(row{schema.State: "pending", schema.Recipient: someone, schema.Owner: "worker-2", schema.Token: "link-2", schema.Tries: 0,
+				schema.NotAccepted: true, schema.ExpiresAt: expires.Unix()})},
 		{event: "intend", name: "a webhook's whole body", token: true, do: intend(channel.Frozen{Date: wall, Body: []byte(`{"file":"x"}`), BodyHash: "b0d2"}),
 			want: onSub(want.lay(row{schema.Frozen: []byte(`{"d":"2026-11-30T08:00:00.000Z"}`), schema.Body: []byte(`{"file":"x"}`)}))},
 	}
@@ -103,6 +111,12 @@ func answerWays() []way {
 					return s.NotAccepted(ctx, sub)
 				}),
 			want: onSub(row{schema.NotAccepted: true, schema.Detail: "454 throttled"})},
+		{from: "pending", event: "note not accepted", name: "until a time", token: true, given: given("pending", nil),
+			do: with(func(s *schedule.Submission) { s.Detail, s.RetryAt = "429", wall.Add(time.Minute) },
+				func(ctx context.Context, s *store.Store, sub schedule.Submission) error {
+					return s.NotAccepted(ctx, sub)
+				}),
+			want: onSub(row{schema.NotAccepted: true, schema.RetryAt: wall.Add(time.Minute), schema.Detail: "429"})},
 		{from: "pending", event: "abandon", token: true, done: []string{"not_sent"}, given: given("pending", row{schema.NotAccepted: true}), do: abandon,
 			want: onSub(row{schema.State: "not_sent", schema.Reason: "query_failed"})},
 		{event: "abandon", token: true, done: []string{"not_sent"}, do: abandon,
@@ -117,10 +131,13 @@ func abandon(ctx context.Context, s *store.Store, _ place, r seen) error {
 }
 
 func lossWays() []way {
-	takeOver := func(owner string, keys bool) func(context.Context, *store.Store, place, seen) error {
+	take := func(t schedule.Take) func(context.Context, *store.Store, place, seen) error {
 		return with(nil, func(ctx context.Context, s *store.Store, sub schedule.Submission) error {
-			return s.TakeOver(ctx, sub, owner, keys)
+			return s.TakeOver(ctx, sub, t)
 		})
+	}
+	takeOver := func(owner string, keys bool) func(context.Context, *store.Store, place, seen) error {
+		return take(schedule.Take{Owner: owner, HonoursKeys: keys})
 	}
 	lose := func(owner string, keys, about bool) func(context.Context, *store.Store, place, seen) error {
 		return with(func(s *schedule.Submission) { s.Detail = "no answer" },
@@ -129,14 +146,24 @@ func lossWays() []way {
 			})
 	}
 	taken := func(owner string) func(place) []change {
-		return onSub(row{schema.Owner: owner, schema.NotAccepted: nil, schema.Tries: 2})
+		return onSub(row{schema.Owner: owner, schema.NotAccepted: nil, schema.RetryAt: nil, schema.Tries: 2})
 	}
-	marked := given("pending", row{schema.NotAccepted: true, schema.Detail: "454 throttled"})
+	marked := given("pending", row{schema.NotAccepted: true, schema.Detail: "454 throttled", schema.RetryAt: wall.Add(-time.Second)})
+	unasked := given("pending", row{schema.NotAccepted: true, schema.Tries: 0, schema.BodyHash: nil, schema.Frozen: nil})
+	mail := channel.Frozen{Date: wall, Boundary: "boundary-2", Attach: true, BodyHash: "b0d2"}
+	post := channel.Frozen{Date: wall, Body: []byte(`{"file":"x"}`), BodyHash: "b0d2"}
+	askedNow := row{schema.Owner: "worker-2", schema.NotAccepted: nil, schema.Tries: 1, schema.BodyHash: "b0d2"}
 	lost := onSub(row{schema.State: "unknown", schema.Detail: "no answer"})
 	alone := given("pending", nil)
 	return []way{
 		{from: "pending", event: "take over", name: "marked", token: true, given: marked, do: takeOver("worker-2", false), want: taken("worker-2")},
 		{from: "pending", event: "take over", name: "marked by this worker too", token: true, given: marked, do: takeOver("worker-1", true), want: taken("worker-1")},
+		{from: "pending", event: "take over", name: "the mark stays", token: true, given: marked, do: take(schedule.Take{Owner: "worker-2", KeepMark: true}), want: onSub(row{schema.Owner: "worker-2"})},
+		{from: "pending", event: "take over", name: "the mark stays, nothing was frozen", token: true, given: unasked, do: take(schedule.Take{Owner: "worker-2", KeepMark: true}), want: onSub(row{schema.Owner: "worker-2"})},
+		{from: "pending", event: "take over", name: "to be asked after all", token: true, given: unasked, do: take(schedule.Take{Owner: "worker-2", Frozen: &mail}),
+			want: onSub(askedNow.lay(row{schema.Frozen: []byte(`{"d":"2026-11-30T08:00:00.000Z","b":"boundary-2","a":true}`)}))},
+		{from: "pending", event: "take over", name: "to be asked after all, with a whole body", token: true, given: unasked, do: take(schedule.Take{Owner: "worker-2", Frozen: &post}),
+			want: onSub(askedNow.lay(row{schema.Frozen: []byte(`{"d":"2026-11-30T08:00:00.000Z"}`), schema.Body: []byte(`{"file":"x"}`)}))},
 		{from: "pending", event: "take over", alternative: 1, name: "the channel honours keys", token: true, given: alone, do: takeOver("worker-2", true), want: taken("worker-2")},
 		{from: "pending", event: "lose track", name: "e-mail, own reply lost", token: true, done: []string{"unknown"}, given: alone, do: lose("worker-1", false, false), want: lost},
 		{from: "pending", event: "lose track", alternative: 1, name: "e-mail, earlier owner gone", token: true, done: []string{"unknown"}, given: alone, do: lose("worker-2", false, false), want: lost},

@@ -60,6 +60,8 @@ func Run(t *testing.T, h Harness) {
 	t.Run("faults", func(t *testing.T) { faults(t, b) })
 	t.Run("admission", func(t *testing.T) { admission(t, b) })
 	t.Run("settle", func(t *testing.T) { settle(t, b) })
+	t.Run("begun", func(t *testing.T) { begun(t, b) })
+	t.Run("audits", func(t *testing.T) { audits(t, b) })
 	t.Run("lists", func(t *testing.T) { lists(t, b) })
 	t.Run("settings", func(t *testing.T) { settings(t, b) })
 	if n := b.tap.eventual.Load(); n > 0 {
@@ -136,7 +138,7 @@ func (p place) run() string             { return schema.RunID(p.schedule, p.occu
 func (p place) runKey() schema.Key      { return schema.RunKey(p.schedule, p.occurrence) }
 func (p place) scheduleKey() schema.Key { return schema.ScheduleKey(p.schedule) }
 func (p place) partitions() []schema.Partition {
-	return []schema.Partition{p.scheduleKey().PK, schema.SubmissionPartition(p.run())}
+	return []schema.Partition{p.scheduleKey().PK, schema.SubmissionPartition(p.run()), auditsOf(p.schedule), auditsOf(p.run())}
 }
 
 // The instants of the suite. Wall time lies years after business time, so that none can stand in for the other.
