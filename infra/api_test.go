@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"almanac/internal/api/routes"
+	"almanac/internal/boot"
 )
 
 func TestOnlyThePublicRoutesOfTheRouteTableGoWithoutAToken(t *testing.T) {
@@ -20,7 +21,7 @@ func TestOnlyThePublicRoutesOfTheRouteTableGoWithoutAToken(t *testing.T) {
 		t.Fatal("the route table has no public route; this test would assert nothing")
 	}
 	slices.Sort(public)
-	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+	eachWhere(t, hasHTTPAPI, func(t *testing.T, p Profile, tpl template) {
 		var open, closed []string
 		authorizer, _ := tpl.one(t, "AWS::ApiGatewayV2::Authorizer", "Api")
 		for id, r := range tpl.of(t, "AWS::ApiGatewayV2::Route") {
@@ -47,7 +48,7 @@ func TestGatewayPathsSpellTheRestOfAPathAsAPIGatewayDoes(t *testing.T) {
 }
 
 func TestTheAPIThrottlesLogsAndAllowsNoOtherOrigin(t *testing.T) {
-	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+	eachWhere(t, hasHTTPAPI, func(t *testing.T, p Profile, tpl template) {
 		_, http := tpl.one(t, "AWS::ApiGatewayV2::Api", "Api")
 		want(t, "CORS", http.Properties["CorsConfiguration"], nil)
 		_, stage := tpl.one(t, "AWS::ApiGatewayV2::Stage", "Api")
@@ -67,7 +68,7 @@ func TestTheAPIThrottlesLogsAndAllowsNoOtherOrigin(t *testing.T) {
 }
 
 func TestSignInIsByInvitationWithACodeAndAProof(t *testing.T) {
-	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+	eachWhere(t, func(c Cloud) bool { return c.UserPools }, func(t *testing.T, p Profile, tpl template) {
 		_, pool := tpl.one(t, "AWS::Cognito::UserPool", "Api")
 		want(t, "self sign-up off", get(pool.Properties, "AdminCreateUserConfig", "AllowAdminCreateUserOnly"), true)
 		id, client := tpl.one(t, "AWS::Cognito::UserPoolClient", "Api")
@@ -88,7 +89,7 @@ func TestSignInIsByInvitationWithACodeAndAProof(t *testing.T) {
 }
 
 func TestAnotherIssuerReplacesTheUserPool(t *testing.T) {
-	d, err := deployment("dev", map[string]any{"issuer": "https://login.example.com/realm", "audience": "almanac, almanac-ci"})
+	d, err := deployment(variant{stage: "dev"}, map[string]any{"issuer": "https://login.example.com/realm", "audience": "almanac, almanac-ci"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,11 +107,103 @@ func TestAnotherIssuerReplacesTheUserPool(t *testing.T) {
 		"Issuer": "https://login.example.com/realm", "Audience": []string{"almanac", "almanac-ci"}})
 }
 
+func hasHTTPAPI(c Cloud) bool { return c.HTTPAPI }
+
+// functionEnvironment is the variables of the API's function.
+func functionEnvironment(t *testing.T, tpl template) map[string]any {
+	t.Helper()
+	_, f := tpl.one(t, "AWS::Lambda::Function", "ApiFunction")
+	variables, _ := get(f.Properties, "Environment", "Variables").(map[string]any)
+	return variables
+}
+
+func TestWhereAnAuthorizerStandsTheFunctionReadsItsClaimsAndHasNoURL(t *testing.T) {
+	eachWhere(t, hasHTTPAPI, func(t *testing.T, p Profile, tpl template) {
+		for id, r := range tpl.Resources {
+			if r.Type == "AWS::Lambda::Url" {
+				t.Errorf("%s lets callers pass the authorizer by", id)
+			}
+		}
+		for _, name := range []string{boot.EnvIssuer, boot.EnvAudience} {
+			want(t, name, functionEnvironment(t, tpl)[name], nil)
+		}
+		_, authorizer := tpl.one(t, "AWS::ApiGatewayV2::Authorizer", "Api")
+		want(t, "authorizer", authorizer.Properties["AuthorizerType"], "JWT")
+	})
+}
+
+func TestWithoutHTTPAPIsAFunctionURLServesAndTheFunctionVerifiesTokens(t *testing.T) {
+	eachWhere(t, func(c Cloud) bool { return !c.HTTPAPI }, func(t *testing.T, p Profile, tpl template) {
+		if !p.Cloud.Local() {
+			t.Fatalf("%s has no HTTP API", p.Stage)
+		}
+		id, u := tpl.one(t, "AWS::Lambda::Url", "ApiFunction")
+		function, _ := tpl.one(t, "AWS::Lambda::Function", "ApiFunction")
+		want(t, "function", get(u.Properties, "TargetFunctionArn", "Fn::GetAtt", 0), function)
+		want(t, "authorization", u.Properties["AuthType"], "NONE")
+		want(t, "CORS", u.Properties["Cors"], nil)
+		want(t, "issuer", functionEnvironment(t, tpl)[boot.EnvIssuer], "http://127.0.0.1:4569")
+		want(t, "audience", functionEnvironment(t, tpl)[boot.EnvAudience], "almanac")
+		_, deliver := tpl.one(t, "AWS::Lambda::Function", "DeliveryDeliverQuery")
+		if !mentions(get(deliver.Properties, "Environment", "Variables", boot.EnvPublicURL), id) {
+			t.Error("links do not lead to the function URL")
+		}
+		for id, r := range tpl.Resources {
+			if strings.HasPrefix(r.Type, "AWS::ApiGatewayV2::") || strings.HasPrefix(r.Type, "AWS::Cognito::") {
+				t.Errorf("%s is a %s, which this cloud does not have", id, r.Type)
+			}
+		}
+		for id, r := range tpl.of(t, "AWS::Lambda::Permission") {
+			if r.Properties["Principal"] == "*" && !mentions(r.Properties["FunctionName"], function) {
+				t.Errorf("%s opens another function", id)
+			}
+		}
+	})
+}
+
+func TestAFunctionURLIsRefusedOutsideTheLocalStage(t *testing.T) {
+	for _, stage := range []string{"dev", "production"} {
+		d, err := deployment(variant{stage: stage}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, cloud := range map[string]Cloud{"the local cloud's": localstack, "AWS without HTTP APIs": {TLS: true, ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true, UserPools: true}} {
+			d.Profile.Cloud = cloud
+			if _, err := synthesize(d); err == nil || !strings.Contains(err.Error(), stage) || !strings.Contains(err.Error(), "Cloud is") {
+				t.Errorf("%s with %s: %v", stage, name, err)
+			}
+			// The construct refuses by itself too, for whoever passes the profile's check by.
+			if _, err := newFunctionURL(d, nil); err == nil || !strings.Contains(err.Error(), "local stage only") {
+				t.Errorf("%s with %s: the construct says %v", stage, name, err)
+			}
+		}
+	}
+}
+
+func TestAnotherClientsTokensCanBeNamedWithoutUserPools(t *testing.T) {
+	d, err := deployment(variant{"local", "localstack"}, map[string]any{"audience": "almanac, almanac-ci"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tpl, err := synthesize(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "audience", functionEnvironment(t, tpl)[boot.EnvAudience], "almanac,almanac-ci")
+	want(t, "audience for people", tpl.Outputs["Audience"].Value, "almanac,almanac-ci")
+}
+
 func TestOutputsNameWhatPeopleAndScriptsNeed(t *testing.T) {
-	eachStage(t, func(t *testing.T, p Profile, tpl template) {
-		want(t, "outputs", slices.Sorted(maps.Keys(tpl.Outputs)), []string{
+	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
+		names := []string{
 			"ApiFunction", "ApiUrl", "Audience", "DataBucket", "DeliverFunction", "DispatchFunction", "ExhaustFunction",
 			"FilesBucket", "Issuer", "MailFrom", "QueryRunsDlqUrl", "QueryRunsQueueUrl", "SchedulesTable", "SecretPrefix",
-			"SignInUrl", "UserPoolClientId", "UserPoolDomain", "UserPoolId"})
+			"SignInUrl"}
+		if p.Cloud.UserPools {
+			names = append(names, "UserPoolClientId", "UserPoolDomain", "UserPoolId")
+		} else {
+			want(t, "sign-in", tpl.Outputs["SignInUrl"].Value, "http://127.0.0.1:4569")
+		}
+		want(t, "outputs", slices.Sorted(maps.Keys(tpl.Outputs)), names)
 	})
 }

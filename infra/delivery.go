@@ -20,7 +20,9 @@ import (
 )
 
 // delivery is the way from a due schedule to a settled run: tick, queues, consumers, and what takes up the dead letters.
+// Its queues are made first: the API sends to them, and the functions need the API's address.
 type delivery struct {
+	scope constructs.Construct
 	query lane
 }
 
@@ -31,19 +33,22 @@ type lane struct {
 	dead  awssqs.Queue
 }
 
-func newDelivery(stack awscdk.Stack, d Deployment, s storage, publicURL string) (delivery, error) {
+func newDelivery(stack awscdk.Stack, d Deployment) (delivery, error) {
 	scope := constructs.NewConstruct(stack, jsii.String("Delivery"))
 	q, err := newQueues(scope, d, "QueryRuns", d.Profile.Deliver.Timeout)
 	if err != nil {
 		return delivery{}, err
 	}
-	made := delivery{query: q}
 	output(stack, "QueryRunsQueueUrl", *q.queue.QueueUrl())
 	output(stack, "QueryRunsDlqUrl", *q.dead.QueueUrl())
-	output(stack, "DispatchFunction", *newDispatch(scope, d, s, made).FunctionName())
-	output(stack, "DeliverFunction", *newDeliver(stack, scope, d, s, made, publicURL).FunctionName())
-	output(stack, "ExhaustFunction", *newExhaust(scope, d, s, made).FunctionName())
-	return made, nil
+	return delivery{scope: scope, query: q}, nil
+}
+
+// work makes the functions.
+func (made delivery) work(stack awscdk.Stack, d Deployment, s storage, publicURL string) {
+	output(stack, "DispatchFunction", *newDispatch(made.scope, d, s, made).FunctionName())
+	output(stack, "DeliverFunction", *newDeliver(stack, made.scope, d, s, made, publicURL).FunctionName())
+	output(stack, "ExhaustFunction", *newExhaust(made.scope, d, s, made).FunctionName())
 }
 
 const (

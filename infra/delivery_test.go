@@ -3,14 +3,13 @@ package main
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
 func TestQueuesKeepMessagesAndDeadLetters(t *testing.T) {
-	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
 		_, dead := tpl.one(t, "AWS::SQS::Queue", "DeliveryQueryRunsDead")
 		deadID, _ := tpl.one(t, "AWS::SQS::Queue", "DeliveryQueryRunsDead")
 		var queue resource
@@ -70,7 +69,7 @@ func visibilityProblems(tpl template) []string {
 }
 
 func TestI2VisibilityIsSixTimesTheTimeOut(t *testing.T) {
-	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
 		tpl.of(t, "AWS::Lambda::EventSourceMapping")
 		if problems := visibilityProblems(tpl); len(problems) != 0 {
 			t.Error(problems)
@@ -97,10 +96,7 @@ func TestI2ATimeOutOf900SecondsWithAVisibilityOf30IsRefused(t *testing.T) {
 }
 
 func TestI2TheTemplateCheckFindsATimeOutThatGrewAlone(t *testing.T) {
-	tpl, err := stages["production"]()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tpl := templateOf(t, variant{stage: "production"})
 	// A copy in which the consumer has 900 s and its queue 30 s, as somebody may write it by hand.
 	broken := template{Resources: maps.Clone(tpl.Resources)}
 	id, function := tpl.one(t, "AWS::Lambda::Function", "DeliveryDeliverQuery")
@@ -120,7 +116,7 @@ func TestI2TheTemplateCheckFindsATimeOutThatGrewAlone(t *testing.T) {
 }
 
 func TestI1EventSourcesBoundConcurrencyAndReportSingleFailures(t *testing.T) {
-	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
 		wanted := map[string]struct{ batch, concurrency int }{
 			"DeliveryDeliverQuery": {1, p.DeliverConcurrency},
 			"DeliveryExhaust":      {10, p.ExhaustConcurrency},
@@ -138,7 +134,7 @@ func TestI1EventSourcesBoundConcurrencyAndReportSingleFailures(t *testing.T) {
 }
 
 func TestTheTickComesEveryMinuteAndAStallReplaysNothing(t *testing.T) {
-	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
 		id, rule := tpl.one(t, "AWS::Events::Rule", "DeliveryTick")
 		want(t, "schedule", rule.Properties["ScheduleExpression"], "rate(1 minute)")
 		want(t, "state", rule.Properties["State"], "ENABLED")
@@ -155,7 +151,7 @@ func TestTheTickComesEveryMinuteAndAStallReplaysNothing(t *testing.T) {
 }
 
 func TestFunctionsAreBuiltLoggedAndNeverRetriedByLambda(t *testing.T) {
-	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
 		functions := tpl.of(t, "AWS::Lambda::Function")
 		if len(functions) != len(functionFolders) {
 			t.Errorf("%d functions; want one for each of %v", len(functions), functionFolders)
@@ -207,9 +203,9 @@ func TestFunctionsAreBuiltLoggedAndNeverRetriedByLambda(t *testing.T) {
 }
 
 func TestRealStagesRunOnARM64(t *testing.T) {
-	for _, stage := range slices.Sorted(maps.Keys(profiles)) {
-		if p, err := ProfileOf(stage); err != nil || !p.Cloud.Local() && p.Architecture != "arm64" {
-			t.Errorf("%s: %s, %v", stage, p.Architecture, err)
+	for _, v := range variants() {
+		if p, err := ProfileOf(v.stage, v.cloud); err != nil || !p.Cloud.Local() && p.Architecture != "arm64" {
+			t.Errorf("%s: %s, %v", v, p.Architecture, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 // Command infra is the CDK app: one stack per stage, the same code for AWS and for the local clouds.
 //
 //	cdk deploy -c stage=dev -c mailFrom=reports@example.com -c recipients=example.com
+//	cdk deploy -c stage=local -c cloud=localstack -c issuer=http://127.0.0.1:4569   (with AWS_ENDPOINT_URL)
 package main
 
 import (
@@ -33,7 +34,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	profile, err := ProfileOf(stage)
+	cloud, err := CloudOf(fromContext, os.Getenv)
+	if err != nil {
+		return err
+	}
+	profile, err := ProfileOf(stage, cloud)
 	if err != nil {
 		return err
 	}

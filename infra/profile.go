@@ -64,15 +64,37 @@ type Cloud struct {
 	// BootstrapRoles publishes and deploys under the roles of `cdk bootstrap`. Under enforced IAM the emulator's may
 	// not, so there the caller's own credentials do it.
 	BootstrapRoles bool
+	// HTTPAPI stands in front of the API with an authorizer. Without it a function URL serves the same payload, and the
+	// function verifies tokens itself: on this machine only, since such a URL asks nobody who they are.
+	HTTPAPI bool
+	// UserPools hold the people who sign in. Without them the setting issuer names a program on this machine.
+	UserPools bool
 }
 
 // Local reports whether it runs on this machine.
 func (c Cloud) Local() bool { return c.Name != "" }
 
 var (
-	aws       = Cloud{TLS: true, ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true}
-	ministack = Cloud{Name: "ministack"}
+	aws       = Cloud{TLS: true, ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true, HTTPAPI: true, UserPools: true}
+	ministack = Cloud{Name: "ministack", HTTPAPI: true, UserPools: true}
+	// LocalStack enforces no policies, so it gets those of AWS.
+	localstack = Cloud{Name: "localstack", ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true}
 )
+
+// localClouds are what the local stage can be deployed to, the usual one first.
+var localClouds = []Cloud{ministack, localstack}
+
+// localCloud finds one by its name; an empty name is the usual one.
+func localCloud(name string) (Cloud, error) {
+	var known []string
+	for _, c := range localClouds {
+		if name == c.Name || name == "" {
+			return c, nil
+		}
+		known = append(known, c.Name)
+	}
+	return Cloud{}, fmt.Errorf("cloud is %q; want one of %s (context cloud, or LOCAL_CLOUD)", name, strings.Join(known, ", "))
+}
 
 // profiles are the stages that there are.
 var profiles = map[string]func() Profile{
@@ -81,8 +103,9 @@ var profiles = map[string]func() Profile{
 	"production": production,
 }
 
-// ProfileOf finds and validates the profile of a stage.
-func ProfileOf(stage string) (Profile, error) {
+// ProfileOf finds and validates the profile of a stage. cloud chooses among the local clouds; any other stage goes to
+// AWS, and a cloud named beside it would be a mistake about where.
+func ProfileOf(stage, cloud string) (Profile, error) {
 	known := strings.Join(slices.Sorted(maps.Keys(profiles)), ", ")
 	if stage == "" {
 		return Profile{}, fmt.Errorf("stage is absent; want one of %s: cdk deploy -c stage=dev", known)
@@ -92,6 +115,15 @@ func ProfileOf(stage string) (Profile, error) {
 		return Profile{}, fmt.Errorf("stage is %q; want one of %s", stage, known)
 	}
 	p := build()
+	switch {
+	case p.Cloud.Local():
+		var err error
+		if p.Cloud, err = localCloud(cloud); err != nil {
+			return p, err
+		}
+	case cloud != "":
+		return p, fmt.Errorf("cloud is %q (context cloud, or LOCAL_CLOUD); want none: stage %s goes to AWS", cloud, stage)
+	}
 	return p, p.Validate()
 }
 
@@ -174,6 +206,9 @@ func (p Profile) Validate() error {
 	}
 	if p.APIRate < 1 || p.APIBurst < p.APIRate {
 		return bad("APIRate and APIBurst", fmt.Sprintf("%d and %d", p.APIRate, p.APIBurst), "a rate of at least 1 and a burst not below it")
+	}
+	if p.Cloud.Local() != (p.Stage == "local") {
+		return bad("Cloud", fmt.Sprintf("%q", p.Cloud.Name), "a local cloud for the local stage, AWS for any other: a local cloud's API has no authorizer of AWS's in front of it")
 	}
 	if !p.Cloud.Local() && (p.Cloud != aws || p.PasswordLogin) {
 		return bad("Cloud", fmt.Sprintf("%+v, PasswordLogin %v", p.Cloud, p.PasswordLogin), "all that AWS can do, and no PasswordLogin: only the local stage may do without")

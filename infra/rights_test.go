@@ -107,7 +107,7 @@ func allowed(p Profile) map[string]map[string]string {
 }
 
 func TestEachRoleMayDoWhatItsFunctionDoesAndNothingElse(t *testing.T) {
-	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
 		for prefix, wanted := range allowed(p) {
 			got := map[string][]string{}
 			for _, r := range rightsOf(t, tpl, prefix) {
@@ -152,7 +152,7 @@ func wantedOrder(s string) string {
 // TestNoRoleHasEverythingAsItsResource: X-Ray's write actions take no resource (AWS: "Actions, resources, and condition
 // keys for AWS X-Ray"); the emulator authorizes mail on "*" alone.
 func TestNoRoleHasEverythingAsItsResource(t *testing.T) {
-	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
 		for id, r := range tpl.of(t, "AWS::IAM::Policy") {
 			for _, s := range get(r.Properties, "PolicyDocument", "Statement").([]any) {
 				for _, a := range some(get(s, "Action")) {
@@ -171,10 +171,7 @@ func TestNoRoleHasEverythingAsItsResource(t *testing.T) {
 }
 
 func TestMailIsSentAsTheConfiguredSenderOnly(t *testing.T) {
-	tpl, err := stages["production"]()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tpl := templateOf(t, variant{stage: "production"})
 	found := false
 	for _, r := range rightsOf(t, tpl, "DeliveryDeliverQuery") {
 		if strings.HasPrefix(r.action, "ses:") {
@@ -192,7 +189,7 @@ func TestMailIsSentAsTheConfiguredSenderOnly(t *testing.T) {
 }
 
 func TestOnlyLambdaAssumesTheRoles(t *testing.T) {
-	eachStage(t, func(t *testing.T, p Profile, tpl template) {
+	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
 		for id, r := range tpl.of(t, "AWS::IAM::Role") {
 			for _, s := range get(r.Properties, "AssumeRolePolicyDocument", "Statement").([]any) {
 				want(t, id+" trusts", get(s, "Principal"), map[string]string{"Service": "lambda.amazonaws.com"})

@@ -67,7 +67,10 @@ func variable(key string) string {
 }
 
 // text is a setting as written, from context or environment; "" when in neither.
-func (in *inputs) text(key string) string {
+func (in *inputs) text(key string) string { return in.textOr(key, variable(key)) }
+
+// textOr is text with an environment variable of a name of its own.
+func (in *inputs) textOr(key, variable string) string {
 	var fromContext string
 	switch v := in.context(key).(type) {
 	case nil:
@@ -77,9 +80,9 @@ func (in *inputs) text(key string) string {
 		in.bad(key, v, "text")
 		return ""
 	}
-	fromEnv := in.env(variable(key))
+	fromEnv := in.env(variable)
 	if fromContext != "" && fromEnv != "" && fromContext != fromEnv {
-		in.bad(key, fromContext, fmt.Sprintf("the same as %s, which is %q, or only one of them", variable(key), fromEnv))
+		in.bad(key, fromContext, fmt.Sprintf("the same as %s, which is %q, or only one of them", variable, fromEnv))
 	}
 	if fromContext == "" {
 		return fromEnv
@@ -102,6 +105,14 @@ func StageOf(context func(string) any, env func(string) string) (string, error) 
 	in := &inputs{context: context, env: env}
 	stage := in.text("stage")
 	return stage, in.err()
+}
+
+// CloudOf reads the local cloud's name from the context "cloud" or from LOCAL_CLOUD, the same variable that the scripts
+// and the functions read.
+func CloudOf(context func(string) any, env func(string) string) (string, error) {
+	in := &inputs{context: context, env: env}
+	cloud := in.textOr("cloud", "LOCAL_CLOUD")
+	return cloud, in.err()
 }
 
 // SettingsOf reads and validates the settings for a profile. The error names each wrong field, its value and what
@@ -285,20 +296,32 @@ func (in *inputs) recipients(p Profile, s *Settings) {
 	}
 }
 
+// usualAudience is the client id for which a local issuer gives tokens unless it is told another.
+const usualAudience = "almanac"
+
 func (in *inputs) issuer(p Profile, s *Settings) {
 	s.Issuer, s.Audience = in.text("issuer"), in.list("audience")
 	switch {
+	case s.Issuer == "" && !p.Cloud.UserPools:
+		in.bad("issuer", "", fmt.Sprintf("the address of an issuer on this machine, such as http://127.0.0.1:4569: cloud %s has no user pools", p.Cloud.Name))
+		return
 	case s.Issuer == "" && len(s.Audience) == 0:
 		return
 	case s.Issuer == "":
 		in.bad("audience", strings.Join(s.Audience, ","), "an issuer beside it; without one the stack's own user pool is the issuer")
 		return
+	case len(s.Audience) == 0 && !p.Cloud.UserPools:
+		s.Audience = []string{usualAudience}
 	case len(s.Audience) == 0:
 		in.bad("audience", "", fmt.Sprintf("the client ids that issuer %s gives tokens to", s.Issuer))
 	}
+	onLoopback := loopbackPort(s.Issuer) != 0
+	if !p.Cloud.HTTPAPI && !onLoopback {
+		in.bad("issuer", s.Issuer, "an issuer on loopback with its port: the function of a local cloud asks nobody else for keys")
+		return
+	}
 	u, err := url.Parse(s.Issuer)
-	onLoopback := p.Cloud.Local() && loopbackPort(s.Issuer) != 0
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && !onLoopback {
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && !(p.Cloud.Local() && onLoopback) {
 		in.bad("issuer", s.Issuer, "the issuer's https address, without user, query or fragment")
 	}
 }

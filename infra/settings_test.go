@@ -24,8 +24,66 @@ func TestStageIsRefusedUnlessKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stage, err := StageOf(func(string) any { return c.context }, func(string) string { return c.env })
 			if err == nil {
-				_, err = ProfileOf(stage)
+				_, err = ProfileOf(stage, "")
 			}
+			says(t, err, c.want...)
+		})
+	}
+}
+
+func TestTheLocalCloudIsChosenForTheLocalStageAlone(t *testing.T) {
+	choose := func(stage string, context any, env string) (Profile, error) {
+		cloud, err := CloudOf(func(key string) any {
+			if key == "cloud" {
+				return context
+			}
+			return nil
+		}, func(name string) string {
+			if name == "LOCAL_CLOUD" {
+				return env
+			}
+			return ""
+		})
+		if err != nil {
+			return Profile{}, err
+		}
+		return ProfileOf(stage, cloud)
+	}
+	for name, c := range map[string]struct {
+		context any
+		env     string
+		want    Cloud
+	}{
+		"nothing said":    {nil, "", ministack},
+		"by context":      {"localstack", "", localstack},
+		"by environment":  {nil, "localstack", localstack},
+		"by both":         {"localstack", "localstack", localstack},
+		"the usual one":   {"ministack", "", ministack},
+		"an empty choice": {"", "", ministack},
+	} {
+		if p, err := choose("local", c.context, c.env); err != nil || p.Cloud != c.want {
+			t.Errorf("%s: %+v, %v", name, p.Cloud, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		stage   string
+		context any
+		env     string
+		want    []string
+	}{
+		"unknown":               {"local", "azure", "", []string{`cloud is "azure"`, "ministack, localstack"}},
+		"AWS by its name":       {"local", "aws", "", []string{`cloud is "aws"`, "ministack, localstack"}},
+		"wrong case":            {"local", "LocalStack", "", []string{`"LocalStack"`}},
+		"hostile":               {"local", "localstack\n; rm -rf /", "", []string{`"localstack\n; rm -rf /"`}},
+		"wrong type":            {"local", 7.0, "", []string{"cloud is 7 (float64)", "want text"}},
+		"contradictory":         {"local", "ministack", "localstack", []string{`cloud is "ministack"`, "LOCAL_CLOUD", `"localstack"`}},
+		"beside another stage":  {"dev", "localstack", "", []string{`cloud is "localstack"`, "dev goes to AWS"}},
+		"left in the shell":     {"production", nil, "localstack", []string{`cloud is "localstack"`, "LOCAL_CLOUD", "production goes to AWS"}},
+		"the usual one on AWS":  {"dev", "ministack", "", []string{`cloud is "ministack"`}},
+		"unknown beside others": {"dev", "azure", "", []string{`cloud is "azure"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := choose(c.stage, c.context, c.env)
 			says(t, err, c.want...)
 		})
 	}
@@ -80,6 +138,15 @@ func TestSettingsAreRefusedWithFieldValueAndWhatWouldBeRight(t *testing.T) {
 		"issuer on loopback":         {"dev", map[string]any{"issuer": "http://127.0.0.1:80", "audience": "a"}, nil, []string{"issuer", "https"}},
 		"issuer with credentials":    {"dev", map[string]any{"issuer": "https://a:b@login.example.com", "audience": "a"}, nil, []string{"issuer", "without user"}},
 		"issuer of wrong type":       {"dev", map[string]any{"issuer": 1.0, "audience": "a"}, nil, []string{"issuer is 1 (float64)", "want text"}},
+		"no user pools, no issuer":   {"local on localstack", map[string]any{"issuer": nil}, nil, []string{`issuer is ""`, "http://127.0.0.1:4569", "localstack has no user pools"}},
+		"no user pools, an audience": {"local on localstack", map[string]any{"issuer": nil, "audience": "almanac"}, nil, []string{`issuer is ""`, "localstack has no user pools"}},
+		"own keys from elsewhere":    {"local on localstack", map[string]any{"issuer": "https://login.example.com"}, nil, []string{`"https://login.example.com"`, "on loopback with its port"}},
+		"own keys without a port":    {"local on localstack", map[string]any{"issuer": "http://127.0.0.1"}, nil, []string{`"http://127.0.0.1"`, "with its port"}},
+		"own keys behind a user":     {"local on localstack", map[string]any{"issuer": "http://127.0.0.1:4569@example.com"}, nil, []string{"issuer", "on loopback"}},
+		"own keys with a query":      {"local on localstack", map[string]any{"issuer": "http://127.0.0.1:4569?x=y"}, nil, []string{"issuer", "query"}},
+		"own keys of wrong type":     {"local on localstack", map[string]any{"issuer": 4569.0}, nil, []string{"issuer is 4569 (float64)", "want text"}},
+		"own keys contradictory":     {"local on localstack", nil, map[string]string{"ALMANAC_ISSUER": "http://127.0.0.1:4570"}, []string{"issuer", "ALMANAC_ISSUER", "4570"}},
+		"audience of wrong type":     {"local on localstack", map[string]any{"audience": []any{"almanac"}}, nil, []string{"audience", "want text"}},
 		"account out of form":        {"dev", map[string]any{"account": "1234"}, nil, []string{`account is "1234"`, "twelve digits"}},
 		"account of others":          {"dev", nil, map[string]string{"CDK_DEFAULT_ACCOUNT": "999988887777"}, []string{"111122223333", "999988887777"}},
 		"region out of form":         {"dev", map[string]any{"region": "Frankfurt"}, nil, []string{`region is "Frankfurt"`, "eu-central-1"}},
@@ -100,11 +167,15 @@ func TestSettingsAreRefusedWithFieldValueAndWhatWouldBeRight(t *testing.T) {
 		"timing contradictory":       {"local", map[string]any{"timing": `{"reserve":"1m","send_timeout":"1s"}`}, nil, []string{"Reserve is 1m0s", "Deliver.Timeout 20s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := ProfileOf(c.stage)
+			v := variant{stage: c.stage}
+			if _, cloud, on := strings.Cut(c.stage, " on "); on {
+				v = variant{"local", cloud}
+			}
+			p, err := ProfileOf(v.stage, v.cloud)
 			if err != nil {
 				t.Fatal(err)
 			}
-			context := given(c.stage)
+			context := given(v)
 			for k, v := range c.change {
 				context[k] = v
 			}
@@ -112,7 +183,7 @@ func TestSettingsAreRefusedWithFieldValueAndWhatWouldBeRight(t *testing.T) {
 				if v, ok := c.env[name]; ok {
 					return v
 				}
-				return environmentOf(c.stage)(name)
+				return environmentOf(v.stage)(name)
 			})
 			says(t, err, c.want...)
 		})
@@ -120,7 +191,7 @@ func TestSettingsAreRefusedWithFieldValueAndWhatWouldBeRight(t *testing.T) {
 }
 
 func TestSettingsSayEveryProblemAtOnce(t *testing.T) {
-	p, err := ProfileOf("dev")
+	p, err := ProfileOf("dev", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +200,7 @@ func TestSettingsSayEveryProblemAtOnce(t *testing.T) {
 }
 
 func TestSettingsComeFromTheEnvironmentToo(t *testing.T) {
-	p, err := ProfileOf("dev")
+	p, err := ProfileOf("dev", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +221,7 @@ func TestSettingsComeFromTheEnvironmentToo(t *testing.T) {
 }
 
 func TestALocalStageNeedsNoSettingsAndMayShortenSingleWaits(t *testing.T) {
-	d, err := deployment("local", map[string]any{"timing": `{"backoff_base":"200ms"}`})
+	d, err := deployment(variant{stage: "local"}, map[string]any{"timing": `{"backoff_base":"200ms"}`})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,8 +235,8 @@ func TestALocalStageNeedsNoSettingsAndMayShortenSingleWaits(t *testing.T) {
 }
 
 func TestEveryProfileIsValid(t *testing.T) {
-	for stage := range profiles {
-		if _, err := ProfileOf(stage); err != nil {
+	for _, v := range variants() {
+		if _, err := ProfileOf(v.stage, v.cloud); err != nil {
 			t.Error(err)
 		}
 	}
@@ -190,6 +261,9 @@ func TestAProfileIsRefusedWithFieldValueAndWhatWouldBeRight(t *testing.T) {
 		"I1 concurrency too high":     {func(p *Profile) { p.ExhaustConcurrency = 1001 }, []string{"ExhaustConcurrency is 1001"}},
 		"receive count absent":        {func(p *Profile) { p.MaxReceiveCount = 0 }, []string{"MaxReceiveCount is 0", "1 to 1000"}},
 		"burst below rate":            {func(p *Profile) { p.APIBurst = 1 }, []string{"20 and 1", "burst"}},
+		"a local cloud's API on AWS":  {func(p *Profile) { p.Cloud = localstack }, []string{`Cloud is "localstack"`, "AWS for any other", "no authorizer"}},
+		"AWS without an HTTP API":     {func(p *Profile) { p.Cloud.HTTPAPI = false }, []string{"HTTPAPI:false", "all that AWS can do"}},
+		"the local stage on AWS":      {func(p *Profile) { p.Stage = "local" }, []string{`Cloud is ""`, "a local cloud for the local stage"}},
 		"AWS without TLS":             {func(p *Profile) { p.Cloud.TLS = false }, []string{"Cloud", "TLS:false", "all that AWS can do"}},
 		"AWS with passwords":          {func(p *Profile) { p.PasswordLogin = true }, []string{"PasswordLogin true", "only the local stage"}},
 		"anyone but production":       {func(p *Profile) { p.RecipientsRequired = false }, []string{"RecipientsRequired", "only production"}},

@@ -48,7 +48,7 @@ func userPool(d Deployment) *awscognito.UserPoolProps {
 		mfa = awscognito.Mfa_OFF
 	}
 	return &awscognito.UserPoolProps{
-		SelfSignUpEnabled:   jsii.Bool(false), // an administrator invites
+		SelfSignUpEnabled: jsii.Bool(false), // an administrator invites
 		// By user name, not by e-mail alias: with the alias a token's username is a random id, and nobody could read an audit.
 		SignInAliases:       &awscognito.SignInAliases{Username: jsii.Bool(true)},
 		SignInCaseSensitive: jsii.Bool(false),

@@ -53,12 +53,16 @@ func NewStack(scope constructs.Construct, d Deployment) (awscdk.Stack, error) {
 		Tags:                  &map[string]*string{"application": jsii.String("almanac"), "stage": jsii.String(d.Profile.Stage)},
 	})
 	storage := newStorage(stack, d)
-	api := newAPI(stack, d)
-	delivery, err := newDelivery(stack, d, storage, api.url)
+	delivery, err := newDelivery(stack, d)
 	if err != nil {
 		return nil, err
 	}
-	api.serve(storage, delivery)
+	// The API's function sends to delivery's queue, and delivery's functions write the API's address into links.
+	address, err := newAPI(stack, d, storage, delivery)
+	if err != nil {
+		return nil, err
+	}
+	delivery.work(stack, d, storage, address)
 	output(stack, "SecretPrefix", d.secretPrefix())
 	output(stack, "MailFrom", d.Settings.MailFrom)
 	return stack, nil

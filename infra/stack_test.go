@@ -37,12 +37,38 @@ var fakeCode = sync.OnceValue(func() string {
 	return dir
 })
 
-// given are settings that are right for a stage.
-func given(stage string) map[string]any {
-	switch stage {
-	case "local":
+// variant is a stage on one of the clouds that it can be deployed to.
+type variant struct{ stage, cloud string }
+
+func (v variant) String() string {
+	if v.cloud == "" {
+		return v.stage
+	}
+	return v.stage + " on " + v.cloud
+}
+
+// variants are all that there are: the stages on AWS, and the local stage on each local cloud.
+func variants() []variant {
+	var all []variant
+	for stage := range profiles {
+		if stage != "local" {
+			all = append(all, variant{stage, ""})
+		}
+	}
+	for _, c := range localClouds {
+		all = append(all, variant{"local", c.Name})
+	}
+	return all
+}
+
+// given are settings that are right for a variant.
+func given(v variant) map[string]any {
+	switch {
+	case v.cloud == "localstack":
+		return map[string]any{"issuer": "http://127.0.0.1:4569"}
+	case v.stage == "local":
 		return map[string]any{}
-	case "dev":
+	case v.stage == "dev":
 		return map[string]any{"mailFrom": "reports@example.com", "recipients": "example.com", "account": "111122223333", "region": "eu-central-1"}
 	default:
 		return map[string]any{"mailFrom": "reports@mail.example.com", "mailIdentity": "example.com", "privateNetworks": "10.20.0.0/16",
@@ -59,16 +85,16 @@ func environmentOf(stage string) func(string) string {
 	}
 }
 
-func deployment(stage string, change map[string]any) (Deployment, error) {
-	p, err := ProfileOf(stage)
+func deployment(v variant, change map[string]any) (Deployment, error) {
+	p, err := ProfileOf(v.stage, v.cloud)
 	if err != nil {
 		return Deployment{}, err
 	}
-	context := given(stage)
+	context := given(v)
 	for k, v := range change {
 		context[k] = v
 	}
-	s, err := SettingsOf(p, func(key string) any { return context[key] }, environmentOf(stage))
+	s, err := SettingsOf(p, func(key string) any { return context[key] }, environmentOf(v.stage))
 	return Deployment{Profile: p, Settings: s, Code: fakeCode()}, err
 }
 
@@ -99,12 +125,12 @@ func synthesize(d Deployment) (template, error) {
 	return t, json.Unmarshal(b, &t)
 }
 
-// stages are the stages' templates, each synthesized once.
-var stages = func() map[string]func() (template, error) {
-	all := map[string]func() (template, error){}
-	for stage := range profiles {
-		all[stage] = sync.OnceValues(func() (template, error) {
-			d, err := deployment(stage, nil)
+// templates are the variants' templates, each synthesized once.
+var templates = func() map[variant]func() (template, error) {
+	all := map[variant]func() (template, error){}
+	for _, v := range variants() {
+		all[v] = sync.OnceValues(func() (template, error) {
+			d, err := deployment(v, nil)
 			if err != nil {
 				return template{}, err
 			}
@@ -114,21 +140,39 @@ var stages = func() map[string]func() (template, error) {
 	return all
 }()
 
-// eachStage runs a test against the template of every stage.
-func eachStage(t *testing.T, check func(t *testing.T, p Profile, tpl template)) {
+// templateOf is the template of one variant.
+func templateOf(t *testing.T, v variant) template {
 	t.Helper()
-	for stage, get := range stages {
-		t.Run(stage, func(t *testing.T) {
-			tpl, err := get()
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := ProfileOf(stage)
-			if err != nil {
-				t.Fatal(err)
-			}
-			check(t, p, tpl)
-		})
+	tpl, err := templates[v]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tpl
+}
+
+// eachVariant runs a test against every template.
+func eachVariant(t *testing.T, check func(t *testing.T, p Profile, tpl template)) {
+	t.Helper()
+	eachWhere(t, func(Cloud) bool { return true }, check)
+}
+
+// eachWhere runs a test against the templates of the clouds that can do something; that none can is an error.
+func eachWhere(t *testing.T, can func(Cloud) bool, check func(t *testing.T, p Profile, tpl template)) {
+	t.Helper()
+	ran := 0
+	for _, v := range variants() {
+		p, err := ProfileOf(v.stage, v.cloud)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !can(p.Cloud) {
+			continue
+		}
+		ran++
+		t.Run(v.String(), func(t *testing.T) { check(t, p, templateOf(t, v)) })
+	}
+	if ran == 0 {
+		t.Fatal("no variant is tested")
 	}
 }
 
@@ -204,7 +248,7 @@ func want(t *testing.T, what string, got, want any) {
 }
 
 func TestAStackWithoutABuiltFunctionIsRefused(t *testing.T) {
-	d, err := deployment("dev", nil)
+	d, err := deployment(variant{stage: "dev"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
