@@ -7,31 +7,66 @@
 //	schedule, hot     SCHED#id / STATE                           table C: state, version, next due as read
 //	definition        SCHED#id / DEF#version                     put in the transaction that moves the schedule to it
 //	run               SCHED#id / RUN#occurrence                  table A: state, lease owner, wake_at as read
-//	skip record       SCHED#id / SKIP#first                      put if absent
+//	skip record       SCHED#id / SKIP#first#kind                 each attribute set if absent: the first one stands
 //	submission        RUN#run / SUB#channel#recipient            table B: state, owner
 //	link access       RUN#run / ACCESS#channel#recipient#at#id   put, written once
 //	suppression       RCPT#channel#recipient / SUPPRESSED        put (the latest reason wins)
 //	unsubscription    RCPT#channel#recipient / UNSUB#schedule    put if absent
-//	workspace         WS#id / META                               put by configuration
-//	source            SOURCE#name / META                         put by configuration
-//	audit             AUDIT#subject / at#id                      put, written once
+//	workspace         WS#id / META                               put by configuration, in one transaction with its audit
+//	source            SOURCE#name / META                         put by configuration, in one transaction with its audit
+//	audit             AUDIT#subject / at#id                      put if absent, in the transaction of the act itself
 //	dead letter       DEAD / DEAD#message                        put if absent
-//	control           CONTROL / stage                            put by an operator
+//	control           CONTROL / stage                            put by an operator, in one transaction with its audit
 //	business clock    CONTROL / stage#CLOCK                      put; read in the local profile only
 //
-// A download token and an unsubscribe token are no records of their own: they name their submission and carry the
-// secret that stands on it, so that a delivery with a link costs no third write.
+// An audit's subject is what was acted on: a schedule's id, a run's id, "workspace id", "source name". Its id is the
+// act's own token. So neither is there without the other, and an act whose reply was lost is known by its audit when it
+// is sent again. Due occurrences are nobody's act and carry none.
+//
+// A skip record's kind is gap, missed or twice: a range that a change of the clocks left out and one that was missed may
+// begin at the same instant.
+//
+// The times at which a run's file and its links end stand on the run and come with the file: before there is a file,
+// there are none.
+//
+// A download token and an unsubscribe token are no records of their own: they name their submission and carry a secret
+// derived from the one that stands on it, so that a delivery with a link costs no third write.
 //
 // # Access patterns
 //
 //	pattern                                   key or index                        consistency
 //	schedules due until now, a shard          due: due_shard, next_due_at         eventual; suggests only
-//	runs to look at, a shard                  open: open_shard, wake_at           eventual; suggests only
+//	begun runs to look at, a shard            open: open_shard running#…, wake_at eventual; suggests only
+//	queued runs to look at, a shard           open: open_shard queued#…, wake_at  eventual; suggests only
 //	schedules of a workspace, or all          directory: dir_kind, dir_name       eventual; rows read consistently after
-//	one schedule, definition, run             its key                             consistent
+//	workspaces, sources                       directory: dir_kind, dir_name       eventual; rows read consistently after
+//	one schedule, definition, run, workspace, its key                             consistent
+//	  source, submission, control
 //	runs of a schedule                        SCHED#id, RUN#…                     consistent
 //	skip records of a schedule                SCHED#id, SKIP#…                    consistent
 //	submissions of a run                      RUN#run, SUB#…                      consistent
+//	what people did to a subject              AUDIT#subject                       consistent
+//	messages that nobody could read           DEAD, DEAD#…                        consistent
 //	before one recipient: run, control,       five keys in one BatchGetItem       consistent
 //	  submission, suppression, unsubscription
+//
+// Queued and begun runs stand in partitions of their own, so that a long queue hides no run whose worker died.
+//
+// # Write units of the indexes
+//
+// They are paid beside the table's: one for an item that enters or leaves an index, two where its place in it changes
+// (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.Writes). A test of internal/store
+// measures each line.
+//
+//	write                                            due   open   directory
+//	create a schedule; never due                     1; 0  –      1
+//	edit; the next due time stays                    2; 0  –      –
+//	pass over                                        2     –      –
+//	pause, resume                                    1     –      –
+//	delete; nothing due                              1; 0  –      1
+//	admit; a manual run                              2; 0  1      –
+//	begin, resume, release, yield, re-offer          –     2      –
+//	record file, record query, ask to stop           –     0      –
+//	settle                                           –     1      –
+//	save a workspace or source; again                –     –      1; 0
 package schema

@@ -9,6 +9,7 @@ import (
 
 	"almanac/internal/calendar"
 	"almanac/internal/channel"
+	"almanac/internal/failure"
 	"almanac/internal/memcloud"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
@@ -198,7 +199,14 @@ func TestIndexUnitsAreAsDocumented(t *testing.T) {
 			l.Wake = now.Add(5 * time.Minute)
 			return m.Yield(ctx, run(), l, 200, "x")
 		}},
-		{"resume", 2, func(ctx context.Context) error { _, err := m.Begin(ctx, run(), lease("w2", later)); return err }},
+		{"resume", 2, func(ctx context.Context) error { _, err := m.Begin(ctx, run(), lease("w3", now)); return err }},
+		{"record query", 0, func(ctx context.Context) error { return m.RecordQuery(ctx, run(), lease("w3", now), "q") }},
+		{"release", 2, func(ctx context.Context) error {
+			l := lease("w3", now)
+			l.Wake = now.Add(7 * time.Minute)
+			return m.Release(ctx, run(), l, failure.New(failure.SourceUnavailable, "no answer"), time.Minute)
+		}},
+		{"resume after it", 2, func(ctx context.Context) error { _, err := m.Begin(ctx, run(), lease("w2", later)); return err }},
 		{"settle", 1, func(ctx context.Context) error {
 			return m.Settle(ctx, run(), lease("w2", later), schedule.Outcome{Event: schedule.Succeed})
 		}},
@@ -227,7 +235,10 @@ func TestIndexUnitsAreAsDocumented(t *testing.T) {
 		{"save a workspace", 1, func(ctx context.Context) error {
 			return m.PutWorkspace(ctx, schedule.Workspace{ID: "EWR"}, act("workspace EWR", "save"))
 		}},
-		{"save it again", 0, func(ctx context.Context) error {
+		{"save a source", 1, func(ctx context.Context) error {
+			return m.PutSource(ctx, schedule.SourceConfig{Name: "flights"}, act("source flights", "save"))
+		}},
+		{"save the workspace again", 0, func(ctx context.Context) error {
 			return m.PutWorkspace(ctx, schedule.Workspace{ID: "EWR", Name: "Newark"}, act("workspace EWR", "save again"))
 		}},
 	} {
