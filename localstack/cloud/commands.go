@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +15,6 @@ import (
 
 	"almanac/localstack/internal/demo"
 	"almanac/localstack/internal/deploy"
-	"almanac/localstack/internal/emulator"
 	"almanac/localstack/internal/install"
 	"almanac/localstack/internal/instance"
 	"almanac/localstack/internal/machine"
@@ -37,7 +36,7 @@ type cloud struct {
 
 var commands = map[string]func(cloud, context.Context) error{
 	"up": cloud.up, "check": cloud.check, "install": cloud.install, "start": cloud.start, "deploy": cloud.deploy,
-	"seed": cloud.seed, "demo": cloud.demo, "env": cloud.env, "status": cloud.status, "stop": cloud.stop,
+	"seed": cloud.seed, "demo": cloud.demo, "env": cloud.env, "status": cloud.status, "stop": cloud.stop, "dynamodb": cloud.dynamoDB,
 }
 
 func (c cloud) do(ctx context.Context) error { return commands[c.command](c, ctx) }
@@ -53,7 +52,11 @@ func (c cloud) up(ctx context.Context) error {
 
 func (c cloud) check(ctx context.Context) error {
 	return c.report.Run("check this machine", func() error {
-		for _, tool := range machine.Tools {
+		tools := machine.Tools
+		if c.instance.Cloud == instance.LocalStack {
+			tools = append(slices.Clone(tools), machine.JavaTools...)
+		}
+		for _, tool := range tools {
 			if err := tool.Check(ctx, machine.RunTool); err != nil {
 				return err
 			}
@@ -66,69 +69,11 @@ func (c cloud) install(ctx context.Context) error {
 	return install.Installer{Instance: c.instance, Client: c.client, Report: c.report}.All(ctx)
 }
 
-func (c cloud) emulator() emulator.Emulator {
-	return emulator.Emulator{Instance: c.instance, Client: c.client}
-}
-
-func (c cloud) start(ctx context.Context) error {
-	em, rec := c.emulator(), emulator.Receivers{Instance: c.instance}
-	if !c.emulatorOnly {
-		if err := c.report.Run("build the receivers", func() error { return rec.Build(ctx) }); err != nil {
-			return err
-		}
-	}
-	if err := c.report.Run("check the ports", func() error { return c.portsFree(em, rec) }); err != nil {
-		return err
-	}
-	err := c.report.RunNote(fmt.Sprintf("start %s on port %d", c.instance.Cloud, c.instance.Port), func() (string, error) {
-		if em.Died() {
-			// What the receivers kept belongs to the state that is discarded now.
-			if _, err := rec.Stop(ctx); err != nil {
-				return "", err
-			}
-		}
-		already, lost, err := em.Start(ctx)
-		switch {
-		case lost:
-			return "an earlier run of it ended without saving, so its state was discarded and it starts empty", err
-		case already:
-			return "runs already", err
-		}
-		return "log: " + c.instance.EmulatorLog(), err
-	})
-	if err != nil || c.emulatorOnly {
-		return err
-	}
-	name := fmt.Sprintf("start the receivers of mail (port %d) and webhooks (port %d)", c.instance.SMTPPort(), c.instance.WebhookPort())
-	return c.report.RunNote(name, func() (string, error) {
-		already, err := rec.Start(ctx)
-		if already {
-			return "run already", err
-		}
-		return "they keep what they get in " + c.instance.ReceiversFolder(), err
-	})
-}
-
-func (c cloud) portsFree(em emulator.Emulator, rec emulator.Receivers) error {
-	if !em.Running() {
-		if err := machine.PortFree(c.instance.Port, "AWS API"); err != nil {
-			return err
-		}
-	}
-	if c.emulatorOnly || rec.Running() {
-		return nil
-	}
-	if err := machine.PortFree(c.instance.SMTPPort(), "mail receiver"); err != nil {
-		return err
-	}
-	return machine.PortFree(c.instance.WebhookPort(), "webhook receiver")
-}
-
 func (c cloud) deploy(ctx context.Context) error {
 	if err := c.alive(); err != nil {
 		return err
 	}
-	return deploy.Deployer{Instance: c.instance, Report: c.report, Bootstrapped: c.bootstrapped}.Run(ctx)
+	return c.whileAlive(ctx, deploy.Deployer{Instance: c.instance, Report: c.report, Bootstrapped: c.bootstrapped}.Run)
 }
 
 // alive refuses to go on with a cloud that does not run.
@@ -139,6 +84,29 @@ func (c cloud) alive() error {
 	return &step.Failure{
 		Step: c.command, Why: fmt.Sprintf("the local cloud %q does not run", c.instance.Name),
 		Do: "run scripts/up", Log: process.Tail(c.instance.EmulatorLog(), 10),
+	}
+}
+
+// whileAlive does something that needs the emulator, and ends it when the emulator dies under it: what is done would
+// otherwise try again for minutes, and then tell of a connection that was refused.
+func (c cloud) whileAlive(ctx context.Context, do func(context.Context) error) error {
+	watched, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var died = errors.New("the emulator ended")
+	go func() {
+		for pause(watched, 500*time.Millisecond) == nil {
+			if !c.emulator().Running() {
+				cancel(died)
+			}
+		}
+	}()
+	err := do(watched)
+	if err == nil || !errors.Is(context.Cause(watched), died) {
+		return err
+	}
+	return &step.Failure{
+		Step: c.command, Why: fmt.Sprintf("the local cloud %q ended while it was used", c.instance.Name),
+		Do: "read the end of its log below, then run scripts/up again", Log: process.Tail(c.instance.EmulatorLog(), 15),
 	}
 }
 
@@ -164,14 +132,14 @@ func (c cloud) seed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return seed.Seeder{Instance: c.instance, Outputs: outputs, HTTP: c.client, Report: c.report}.All(ctx)
+	return c.whileAlive(ctx, seed.Seeder{Instance: c.instance, Outputs: outputs, HTTP: c.client, Report: c.report}.All)
 }
 
 func (c cloud) demo(ctx context.Context) error {
 	if err := c.alive(); err != nil {
 		return err
 	}
-	return demo.Demo{Instance: c.instance, HTTP: c.client, Report: c.report, Pause: pause}.Run(ctx)
+	return c.whileAlive(ctx, demo.Demo{Instance: c.instance, HTTP: c.client, Report: c.report, Pause: pause}.Run)
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -189,6 +157,8 @@ func pause(ctx context.Context, d time.Duration) error {
 func (c cloud) env(context.Context) error {
 	i := c.instance
 	lines := append(i.AWSEnv(),
+		"LOCAL_CLOUD="+string(i.Cloud),
+		"ALMANAC_CLOUD="+string(i.Cloud),
 		"ALMANAC_ENDPOINT="+i.Endpoint(),
 		"ALMANAC_INSTANCE="+i.Name,
 		"ALMANAC_OUTPUTS="+i.Outputs(),
@@ -198,18 +168,30 @@ func (c cloud) env(context.Context) error {
 		fmt.Sprintf("ALMANAC_SMTP_RECEIVER=127.0.0.1:%d", i.SMTPPort()),
 		"ALMANAC_WEBHOOK_SECRET_FILE="+i.WebhookSecret(),
 	)
+	if i.Cloud == instance.LocalStack {
+		lines = append(lines, "ALMANAC_ISSUER="+i.Issuer(), fmt.Sprintf("ALMANAC_DYNAMODB_LOCAL=http://127.0.0.1:%d", i.DynamoDBPort()))
+	}
 	if outputs, err := deploy.ReadOutputs(i.Outputs()); err == nil && outputs["ApiUrl"] != "" {
 		lines = append(lines, "ALMANAC_API_URL="+outputs["ApiUrl"])
 	}
+	c.export(lines...)
+	return nil
+}
+
+// export prints settings for a shell.
+func (c cloud) export(lines ...string) {
 	for _, line := range lines {
 		name, value, _ := strings.Cut(line, "=")
 		fmt.Fprintf(c.out, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
 	}
-	return nil
 }
 
 func (c cloud) status(context.Context) error {
-	for _, path := range []string{c.instance.EmulatorRecord(), c.instance.ReceiversRecord()} {
+	records := []string{c.instance.EmulatorRecord(), c.instance.ReceiversRecord()}
+	if c.instance.Cloud == instance.LocalStack {
+		records = append(records, c.instance.DynamoDBRecord(), c.instance.IssuerRecord())
+	}
+	for _, path := range records {
 		r, err := process.Load(path)
 		switch {
 		case errors.Is(err, process.ErrNotRunning):
@@ -223,32 +205,4 @@ func (c cloud) status(context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (c cloud) stop(ctx context.Context) error {
-	err := c.report.RunNote("stop "+string(c.instance.Cloud), func() (string, error) {
-		outcome, err := c.emulator().Stop(ctx)
-		return outcomeNote(outcome, "its state is saved for the next start"), err
-	})
-	if err != nil {
-		return err
-	}
-	err = c.report.RunNote("stop the receivers", func() (string, error) {
-		outcome, err := emulator.Receivers{Instance: c.instance}.Stop(ctx)
-		return outcomeNote(outcome, ""), err
-	})
-	if err != nil || !c.wipe {
-		return err
-	}
-	return c.report.Run("remove the data in "+c.instance.Folder(), func() error { return os.RemoveAll(c.instance.Folder()) })
-}
-
-func outcomeNote(o process.Outcome, stopped string) string {
-	switch o {
-	case process.WasNotRunning:
-		return "it did not run"
-	case process.Killed:
-		return "it did not end by itself in time and was killed; what it had not saved is lost"
-	}
-	return stopped
 }

@@ -10,17 +10,19 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"almanac/localstack/internal/instance"
 	"almanac/internal/loopback"
+	"almanac/localstack/internal/instance"
 	"almanac/localstack/internal/step"
 )
 
 const usage = `usage: cloud COMMAND [-instance NAME] [-port N]
+       cloud dynamodb start|stop|env [-port N]
 
   up       everything below, in order
   check    look whether this machine has what is needed
@@ -32,9 +34,11 @@ const usage = `usage: cloud COMMAND [-instance NAME] [-port N]
   env      print the settings for a client of this cloud, for: eval "$(cloud env)"
   status   what runs
   stop     stop what start started         (-wipe: remove the cloud's data too)
+  dynamodb AWS's own DynamoDB Local, installed and started alone, on port 4870
 
-The instance "demo" (the usual one) listens on ports 4566 to 4568, "test" on 4666 to 4668; -port or ALMANAC_PORT chooses
-others. LOCAL_CLOUD names the cloud: ministack.
+LOCAL_CLOUD names the cloud: ministack (usual) or localstack. An instance is of one cloud. "demo" (usual) listens on port
+4566 and those that follow, "test" on 4666; with LocalStack "demo-localstack" (usual) on 4566, "test-localstack" on 4766.
+-port or ALMANAC_PORT chooses others.
 `
 
 func main() {
@@ -50,7 +54,10 @@ func main() {
 // options are the command line and the settings of one call.
 type options struct {
 	command      string
+	action       string // of the command dynamodb
 	instance     instance.Instance
+	root         string
+	port         int // as given; zero if it was not
 	emulatorOnly bool
 	wipe         bool
 }
@@ -83,32 +90,60 @@ func parse(args []string, getenv func(string) string, root string) (options, err
 	if _, known := commands[o.command]; !known {
 		return o, fmt.Errorf("unknown command %q\n%s", o.command, usage)
 	}
+	o.root = root
+	rest := args[1:]
+	if o.command == "dynamodb" {
+		if len(rest) == 0 || !slices.Contains(dynamoDBActions, rest[0]) {
+			return o, fmt.Errorf("cloud dynamodb: right are %s\n%s", strings.Join(dynamoDBActions, ", "), usage)
+		}
+		o.action, rest = rest[0], rest[1:]
+	}
 	flags := flag.NewFlagSet(o.command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	name := flags.String("instance", "demo", "")
-	port := flags.String("port", getenv("ALMANAC_PORT"), "")
+	name := flags.String("instance", "", "")
+	port := flags.String("port", "", "")
 	flags.BoolVar(&o.emulatorOnly, "emulator-only", false, "")
 	flags.BoolVar(&o.wipe, "wipe", false, "")
-	if err := flags.Parse(args[1:]); err != nil {
+	if err := flags.Parse(rest); err != nil {
 		return o, fmt.Errorf("%v\n%s", err, usage)
 	}
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q\n%s", flags.Arg(0), usage)
 	}
-	number := 0
+	if *port == "" && o.command != "dynamodb" { // the setting is the instances'
+		*port = getenv("ALMANAC_PORT")
+	}
 	if *port != "" {
 		n, err := strconv.Atoi(*port)
-		if err != nil || n == 0 {
-			return o, fmt.Errorf("port %q (option -port or ALMANAC_PORT) is no number from 1024 to 65533", *port)
+		if err != nil || n < 1024 || n > 65535 {
+			return o, fmt.Errorf("port %q (option -port or ALMANAC_PORT) is no number from 1024 to 65535", *port)
 		}
-		number = n
+		o.port = n
 	}
-	which, err := instance.ParseCloud(getenv("LOCAL_CLOUD"))
+	if o.command == "dynamodb" {
+		return o, nil
+	}
+	which, err := chooseCloud(root, *name, getenv("LOCAL_CLOUD"))
 	if err != nil {
 		return o, err
 	}
-	o.instance, err = instance.New(root, *name, which, number)
+	if *name == "" {
+		*name = which.DemoName()
+	}
+	o.instance, err = instance.New(root, *name, which, o.port)
 	return o, err
+}
+
+// chooseCloud reads LOCAL_CLOUD. Where it says nothing, a named instance tells of which cloud it is.
+func chooseCloud(root, name, setting string) (instance.Cloud, error) {
+	which, err := instance.ParseCloud(setting)
+	if err != nil || setting != "" || name == "" {
+		return which, err
+	}
+	if made, ok, err := instance.Of(root, name); err != nil || ok {
+		return made, err
+	}
+	return which, nil
 }
 
 // findRoot finds the repository's folder from the working folder upward.

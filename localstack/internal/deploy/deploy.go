@@ -68,7 +68,7 @@ func (d Deployer) cdk(ctx context.Context, dir string, watch io.Writer, args ...
 		out = io.MultiWriter(log, watch)
 	}
 	path := filepath.Join(i.Root, "infra", "node_modules", ".bin", "cdk")
-	cmd := exec.CommandContext(ctx, path, append(args, "-c", "stage="+Stage, "--output", i.CDKOut(), "--no-notices", "--ci")...)
+	cmd := exec.CommandContext(ctx, path, append(args, "-c", "stage="+Stage, "-c", "cloud="+string(i.Cloud), "--output", i.CDKOut(), "--no-notices", "--ci")...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = dir, out, out, Env(i, os.Environ())
 	if err := cmd.Run(); err != nil {
 		return step.Fail(err, fmt.Sprintf("cdk %s: %v", args[0], err), "read the end of its output below, the whole is in "+i.CDKLog()).

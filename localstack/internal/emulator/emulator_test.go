@@ -112,7 +112,7 @@ func TestStateOfAnEmulatorThatDiedIsDiscarded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lost, err := e.discardUnsaved()
+	lost, err := e.discardUnsaved(t.Context())
 	if err != nil || !lost {
 		t.Errorf("lost %t, %v; want lost", lost, err)
 	}
@@ -121,7 +121,7 @@ func TestStateOfAnEmulatorThatDiedIsDiscarded(t *testing.T) {
 			t.Errorf("%s is still there", path)
 		}
 	}
-	if lost, err := e.discardUnsaved(); err != nil || lost {
+	if lost, err := e.discardUnsaved(t.Context()); err != nil || lost {
 		t.Errorf("a second time: lost %t, %v", lost, err)
 	}
 }

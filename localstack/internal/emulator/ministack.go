@@ -4,33 +4,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"almanac/localstack/internal/instance"
 	"almanac/localstack/internal/process"
-	"almanac/localstack/internal/step"
 )
 
 // MiniStackVersion is the version that localstack/requirements.txt pins and that DIVERGENCES.md was written for.
 const MiniStackVersion = "1.5.33"
 
-const healthPath = "/_ministack/health"
-
-// program is the emulator's command for the instance's cloud.
-func (e Emulator) program() (process.Program, error) {
-	i := e.Instance
-	for _, folder := range []string{i.State(), i.Objects(), i.Temp()} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return process.Program{}, err
-		}
-	}
-	path := filepath.Join(i.Venv(), "bin", "ministack")
-	if _, err := os.Stat(path); err != nil {
-		return process.Program{}, step.Fail(err, path+" is not there", "run scripts/up, which installs it")
-	}
-	return process.Program{
-		Name: "ministack", Path: path, Env: miniStackEnv(i, os.Getenv),
-		Dir: i.Folder(), Log: i.EmulatorLog(), Port: i.Port,
-	}, nil
+var miniStack = kind{
+	version: MiniStackVersion, health: "/_ministack/health",
+	patience: 30 * time.Second, // it writes its state to disk then
+	program: func(i instance.Instance) process.Program {
+		return process.Program{Path: filepath.Join(i.Venv(), "bin", "ministack"), Env: miniStackEnv(i, os.Getenv)}
+	},
 }
 
 // miniStackEnv is the emulator's whole environment. Functions inherit it (DIVERGENCES.md), so nothing of the person's
@@ -58,13 +46,4 @@ func miniStackEnv(i instance.Instance, getenv func(string) string) []string {
 		"SFTP_ENABLED=0", "IOT_MTLS_ENABLED=0",
 	}
 	return env
-}
-
-// checkVersion refuses an answer of something else on our port.
-func checkVersion(cloud instance.Cloud, version string) error {
-	if version != MiniStackVersion {
-		return step.Fail(nil, fmt.Sprintf("the %s that answers is version %q, %s is pinned", cloud, version, MiniStackVersion),
-			"run scripts/down; if another emulator listens on the port, end it; if .local/venv holds another version, remove .local/venv; then run scripts/up")
-	}
-	return nil
 }

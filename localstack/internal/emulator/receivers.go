@@ -8,15 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
 	"almanac/localstack/internal/instance"
 	"almanac/localstack/internal/process"
-	"almanac/localstack/internal/step"
 )
 
 // Receivers starts and stops the program that receives mail and webhooks of one instance.
@@ -30,21 +27,19 @@ func (r Receivers) Running() bool {
 
 // Build builds the program; Go's build cache makes that quick when nothing changed.
 func (r Receivers) Build(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", r.binary(), "./localstack/receivers")
-	cmd.Dir = r.Instance.Root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return step.Fail(err, "go build ./localstack/receivers: "+string(out), "mend the code, then run scripts/up again")
-	}
-	return nil
+	return buildBeside(ctx, r.Instance, "receivers")
 }
 
-func (r Receivers) binary() string { return filepath.Join(r.Instance.Bin(), "receivers") }
+func (r Receivers) beside() beside {
+	i := r.Instance
+	return beside{name: "receivers", record: i.ReceiversRecord(), log: i.ReceiversLog(), ports: []int{i.SMTPPort(), i.WebhookPort()}}
+}
 
 // Start starts the program unless it runs, and returns once both of its ports answer.
 func (r Receivers) Start(ctx context.Context) (already bool, err error) {
 	i := r.Instance
 	if r.Running() {
-		return true, r.waitReady(ctx)
+		return true, r.beside().waitReady(ctx)
 	}
 	if err := ensureWebhookSecret(i.WebhookSecret()); err != nil {
 		return false, err
@@ -52,52 +47,15 @@ func (r Receivers) Start(ctx context.Context) (already bool, err error) {
 	if err := os.MkdirAll(i.ReceiversFolder(), 0o755); err != nil {
 		return false, err
 	}
-	program := process.Program{
-		Name: "receivers", Path: r.binary(), Dir: i.Folder(), Log: i.ReceiversLog(), Port: i.SMTPPort(),
-		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + i.Temp(), "TMPDIR=" + i.Temp()},
-		Args: []string{
-			"-smtp", fmt.Sprintf("127.0.0.1:%d", i.SMTPPort()), "-http", fmt.Sprintf("127.0.0.1:%d", i.WebhookPort()),
-			"-dir", i.ReceiversFolder(), "-secret-file", i.WebhookSecret(),
-		},
-	}
-	if _, err := process.Start(program, i.ReceiversRecord()); err != nil {
-		return false, step.Fail(err, err.Error(), "read its log below").WithLog(process.Tail(i.ReceiversLog(), 15))
-	}
-	return false, r.waitReady(ctx)
+	return false, r.beside().start(ctx, i, []string{
+		"-smtp", fmt.Sprintf("127.0.0.1:%d", i.SMTPPort()), "-http", fmt.Sprintf("127.0.0.1:%d", i.WebhookPort()),
+		"-dir", i.ReceiversFolder(), "-secret-file", i.WebhookSecret(),
+	})
 }
 
 // Stop ends the program.
 func (r Receivers) Stop(ctx context.Context) (process.Outcome, error) {
 	return process.Stop(ctx, r.Instance.ReceiversRecord(), 10*time.Second)
-}
-
-func (r Receivers) waitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if r.answers(ctx, r.Instance.SMTPPort()) && r.answers(ctx, r.Instance.WebhookPort()) {
-			return nil
-		}
-		if !r.Running() {
-			return step.Fail(nil, "the receivers ended", "read their log below and "+r.Instance.ReceiversLog()).WithLog(process.Tail(r.Instance.ReceiversLog(), 15))
-		}
-		select {
-		case <-ctx.Done():
-			return step.Fail(ctx.Err(), "the receivers do not answer on both of their ports", "run scripts/down, then scripts/up").WithLog(process.Tail(r.Instance.ReceiversLog(), 15))
-		case <-tick.C:
-		}
-	}
-}
-
-func (r Receivers) answers(ctx context.Context, port int) bool {
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		return false
-	}
-	conn.Close()
-	return true
 }
 
 // ensureWebhookSecret makes the secret with which webhooks are signed and verified, unless the file is there. The file

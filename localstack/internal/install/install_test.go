@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -104,13 +105,16 @@ func TestFetchedTellsNoNetworkFromOtherCauses(t *testing.T) {
 }
 
 func TestRequirementsArePinnedByHash(t *testing.T) {
-	for _, path := range []string{"../../requirements.txt", "../../demo/requirements.txt"} {
+	for _, path := range []string{"../../requirements.txt", "../../requirements-localstack.txt", "../../requirements-localstack-build.txt", "../../demo/requirements.txt"} {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		pinned := 0
 		for _, entry := range strings.Split(strings.ReplaceAll(string(text), "\\\n", " "), "\n") {
+			if strings.Contains(entry, "://") {
+				t.Errorf("%s names an address: %.80s", path, entry)
+			}
 			if entry = strings.TrimSpace(entry); entry == "" || strings.HasPrefix(entry, "#") {
 				continue
 			}
@@ -133,5 +137,62 @@ func TestRunKeepsTheOutputInTheLog(t *testing.T) {
 	}
 	if text, err := os.ReadFile(in.log()); err != nil || !strings.Contains(string(text), "something went wrong") {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestExactPython(t *testing.T) {
+	for name, c := range map[string]struct {
+		have map[string]string
+		want string
+		says []string
+	}{
+		"its own name":   {map[string]string{"python3.11": "Python 3.11.7\n", "python3": "Python 3.13.1\n"}, "python3.11", nil},
+		"the usual name": {map[string]string{"python3": "Python 3.11.2\n"}, "python3", nil},
+		"another":        {map[string]string{"python3": "Python 3.13.1\n"}, "", []string{"3.13.1", "3.11", "ministack"}},
+		"not 3.1":        {map[string]string{"python3": "Python 3.110.0\n"}, "", []string{"3.110.0"}},
+		"none":           {nil, "", []string{"none on PATH", "3.11"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := exactPython(t.Context(), func(_ context.Context, name string, _ ...string) (string, error) {
+				if out := c.have[name]; out != "" {
+					return out, nil
+				}
+				return "", exec.ErrNotFound
+			})
+			if got != c.want || (err == nil) != (c.says == nil) {
+				t.Fatalf("%q, %v", got, err)
+			}
+			for _, part := range c.says {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%v does not say %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestCheckDigests(t *testing.T) {
+	in := installer(t)
+	sum := "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // SHA-256 of "abc", FIPS 180-2
+	list := put(t, in.path("digests"), sum+"  a.jar\n"+sum+"  b.jar\n")
+	folder := filepath.Dir(put(t, in.path("jars", "a.jar"), "abc"))
+	put(t, in.path("jars", "b.jar"), "abc")
+	if err := checkDigests(folder, list); err != nil {
+		t.Errorf("what was pinned: %v", err)
+	}
+	put(t, in.path("jars", "b.jar"), "abd")
+	put(t, in.path("jars", "c.jar"), "more")
+	if err := os.Remove(in.path("jars", "a.jar")); err != nil {
+		t.Fatal(err)
+	}
+	err := checkDigests(folder, list)
+	for _, part := range []string{"a.jar is missing", "b.jar has SHA-256", sum, "c.jar is not pinned"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%v does not say %q", err, part)
+		}
+	}
+	put(t, list, "nonsense\n")
+	if err := checkDigests(folder, list); err == nil || !strings.Contains(err.Error(), "nonsense") {
+		t.Errorf("a list of another form: %v", err)
 	}
 }

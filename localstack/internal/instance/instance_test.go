@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,16 @@ func TestNew(t *testing.T) {
 	slices.Sort(ports)
 	if len(slices.Compact(ports)) != 6 {
 		t.Errorf("the ports of demo and test meet: %v", ports)
+	}
+	second, err := New("/repo", "test-localstack", LocalStack, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := test.DynamoDBPort(); end >= second.Port {
+		t.Errorf("the ports of the two test clouds meet: up to %d, from %d", end, second.Port)
+	}
+	if name := LocalStack.DemoName(); usual[LocalStack][name] != 4566 || usual[MiniStack][MiniStack.DemoName()] != 4566 {
+		t.Errorf("the demos do not have the port that local clouds are known by")
 	}
 	if demo.Folder() == test.Folder() || demo.Venv() != test.Venv() {
 		t.Error("instances share what is theirs, or do not share what is everyone's")
@@ -41,7 +52,8 @@ func TestNewRefuses(t *testing.T) {
 		want string
 	}{
 		{"", 0, `""`}, {"../etc", 0, `"../etc"`}, {"Demo", 0, `"Demo"`}, {strings.Repeat("a", 40), 0, "31"}, {"venv", 0, `"venv"`}, {"demo-data", 0, "demo-data"},
-		{"other", 0, "port 0"}, {"demo", 80, "80"}, {"demo", 65534, "65534"}, {"demo", -1, "-1"}, {"a\nb", 0, `\n`},
+		{"localstack-venv", 0, "localstack-venv"}, {"dynamodb-local", 0, "dynamodb-local"},
+		{"other", 0, "port 0"}, {"test-localstack", 0, "ministack"}, {"demo", 80, "80"}, {"demo", 65531, "65531"}, {"demo", -1, "-1"}, {"a\nb", 0, `\n`},
 	} {
 		if _, err := New("/repo", c.name, MiniStack, c.port); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q, port %d: %v, want an error with %q", c.name, c.port, err, c.want)
@@ -50,7 +62,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestParseCloud(t *testing.T) {
-	for value, want := range map[string]Cloud{"": MiniStack, "ministack": MiniStack} {
+	for value, want := range map[string]Cloud{"": MiniStack, "ministack": MiniStack, "localstack": LocalStack} {
 		if got, err := ParseCloud(value); err != nil || got != want {
 			t.Errorf("%q: %v, %v", value, got, err)
 		}
@@ -71,5 +83,40 @@ func TestAWSEnvNeverUsesThePersonsOwnAccount(t *testing.T) {
 		if !slices.Contains(i.AWSEnv(), want) {
 			t.Errorf("%v lacks %s", i.AWSEnv(), want)
 		}
+	}
+}
+
+func TestAnInstanceIsOfOneCloud(t *testing.T) {
+	root := t.TempDir()
+	one, err := New(root, "demo", MiniStack, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := Of(root, "demo"); ok || err != nil {
+		t.Errorf("an instance that was never started: %t, %v", ok, err)
+	}
+	for range 2 {
+		if err := one.Claim(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if cloud, ok, err := Of(root, "demo"); cloud != MiniStack || !ok || err != nil {
+		t.Errorf("%s, %t, %v", cloud, ok, err)
+	}
+	other, err := New(root, "demo", LocalStack, 5566)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = other.Claim()
+	for _, part := range []string{`"demo"`, "ministack", "localstack", "demo-localstack", "-wipe"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%v does not say %s", err, part)
+		}
+	}
+	if err := os.WriteFile(one.cloudMark(), []byte("azure"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Of(root, "demo"); err == nil || !strings.Contains(err.Error(), "azure") {
+		t.Errorf("a mark of no known cloud: %v", err)
 	}
 }

@@ -35,7 +35,15 @@ var Tools = []Tool{
 	{"python3", []string{"--version"}, "3.10", "install Python 3.10 or later from https://www.python.org/ (on Debian also the package python3-venv)"},
 }
 
-var versionForm = regexp.MustCompile(`\d+(\.\d+)+`)
+// JavaTools are what DynamoDB Local needs besides: LocalStack keeps its tables in it, and the store's tests ask it. It asks
+// for Java 17 (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/DynamoDBLocal.DownloadingAndRunning.html).
+var JavaTools = []Tool{
+	{"java", []string{"-version"}, "17", "install Java 17 or later: apt-get install openjdk-17-jre-headless on Debian and Ubuntu, brew install openjdk on macOS"},
+	{"mvn", []string{"--version"}, "3.6", "install Maven, which fetches DynamoDB Local: apt-get install maven on Debian and Ubuntu, brew install maven on macOS"},
+}
+
+// versionForm finds a version with dots, or else a number in quotes: a first release of Java is "21".
+var versionForm = regexp.MustCompile(`\d+(\.\d+)+|"\d+"`)
 
 // Check reports a missing or too old tool. run gives the output of a command; exec.ErrNotFound when there is none.
 func (t Tool) Check(ctx context.Context, run func(ctx context.Context, name string, args ...string) (string, error)) error {
@@ -46,7 +54,7 @@ func (t Tool) Check(ctx context.Context, run func(ctx context.Context, name stri
 	if err != nil {
 		return step.Fail(err, fmt.Sprintf("%s %s did not work: %v: %s", t.Name, strings.Join(t.Version, " "), err, strings.TrimSpace(out)), t.Get)
 	}
-	have := versionForm.FindString(out)
+	have := strings.Trim(versionForm.FindString(out), `"`)
 	if have == "" {
 		return step.Fail(nil, fmt.Sprintf("%s tells no version: %q", t.Name, strings.TrimSpace(out)), t.Get)
 	}

@@ -34,6 +34,7 @@ func TestToolCheckSaysWhatIsMissingAndWhereToGetIt(t *testing.T) {
 		want []string
 	}{
 		"right":      {"v20.20.2", nil, nil},
+		"Java":       {"openjdk version \"21\" 2023-09-19\nOpenJDK Runtime Environment (build 21+35-2513)", nil, nil},
 		"missing":    {"", exec.ErrNotFound, []string{`"node"`, "not on PATH", "install Node from its site"}},
 		"too old":    {"v18.1.0", nil, []string{"18.1.0", "20", "install Node from its site"}},
 		"broken":     {"segmentation fault", errors.New("exit status 139"), []string{"node --version", "exit status 139", "segmentation fault"}},

@@ -37,6 +37,18 @@ func TestMain(m *testing.M) {
 		fmt.Println("grandchild", child.Process.Pid)
 		fmt.Println("ready")
 		time.Sleep(time.Minute)
+	case "emulator": // starts a function in a process group of its own, as emulators do, and a process that is no function
+		for _, name := range []string{"AWS_LAMBDA_RUNTIME_API=127.0.0.1:1", "OTHER=1"} {
+			child := exec.Command(os.Args[0])
+			child.Env = []string{"CHILD=grandchild", name}
+			child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			if err := child.Start(); err != nil {
+				os.Exit(2)
+			}
+			fmt.Println("grandchild", child.Process.Pid)
+		}
+		fmt.Println("ready")
+		time.Sleep(time.Minute)
 	case "grandchild":
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(time.Minute)
@@ -101,6 +113,74 @@ func TestStopKillsTheWholeGroupOfOneThatDoesNotEnd(t *testing.T) {
 		t.Errorf("stopped: %v, %v, alive %t, want killed", outcome, err, r.Alive())
 	}
 	waitFor(t, func() bool { _, err := startTime(grandchild); return err != nil })
+}
+
+// functionAndOther gives the two children of an "emulator".
+func functionAndOther(t *testing.T, r Record) (function, other int) {
+	t.Helper()
+	var pids []int
+	for line := range strings.Lines(Tail(r.Log, 5)) {
+		if number, ok := strings.CutPrefix(strings.TrimSpace(line), "grandchild "); ok {
+			pid, err := strconv.Atoi(number)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { syscall.Kill(pid, syscall.SIGKILL) })
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) != 2 {
+		t.Fatalf("children %v, want two", pids)
+	}
+	return pids[0], pids[1]
+}
+
+func gone(pid int) bool { _, err := startTime(pid); return err != nil }
+
+func TestStopEndsProcessesInGroupsOfTheirOwn(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the system does not tell sessions; functions end by themselves there")
+	}
+	r, path := start(t, "emulator")
+	function, other := functionAndOther(t, r)
+	if _, err := Stop(context.Background(), path, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return gone(function) && gone(other) })
+}
+
+func TestSweepEndsOnlyTheFunctionsOfAnEmulatorThatDied(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the system does not tell sessions; functions end by themselves there")
+	}
+	r, path := start(t, "emulator")
+	function, other := functionAndOther(t, r)
+	if err := Sweep(path); err != nil || gone(function) {
+		t.Fatalf("of an emulator that lives: %v, function gone %t", err, gone(function))
+	}
+	if err := syscall.Kill(r.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return !r.Alive() })
+	if err := Sweep(path); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return gone(function) })
+	if gone(other) {
+		t.Error("a process that is no function was ended")
+	}
+}
+
+func TestSessionOf(t *testing.T) {
+	pid, session, ok := sessionOf("4242 (a (strange) name) S 1 4240 4200 0 -1 4194560")
+	if !ok || pid != 4242 || session != 4200 {
+		t.Errorf("%d, %d, %t", pid, session, ok)
+	}
+	for _, broken := range []string{"", "1 (x", "x (y) S 1 2 3", "1 (y) S 1"} {
+		if _, _, ok := sessionOf(broken); ok {
+			t.Errorf("%q counts as a line", broken)
+		}
+	}
 }
 
 func TestStopNeverTouchesAProcessWithARecycledID(t *testing.T) {

@@ -73,6 +73,9 @@ func Stop(ctx context.Context, recordPath string, patience time.Duration) (Outco
 		return WasNotRunning, err
 	}
 	if !r.Alive() {
+		if err := Sweep(recordPath); err != nil {
+			return WasNotRunning, err
+		}
 		return WasNotRunning, os.Remove(recordPath)
 	}
 	outcome := Stopped
@@ -89,7 +92,23 @@ func Stop(ctx context.Context, recordPath string, patience time.Duration) (Outco
 	if !waitGone(context.WithoutCancel(ctx), r, 5*time.Second) {
 		return outcome, fmt.Errorf("%s (process %d) does not end even when killed", r.Name, r.PID)
 	}
+	if err := endSession(r.PID, func(int) bool { return true }); err != nil {
+		return outcome, fmt.Errorf("end the session of %s (process %d): %w", r.Name, r.PID, err)
+	}
 	return outcome, os.Remove(recordPath)
+}
+
+// Sweep ends the functions that a recorded emulator left behind when it died by itself: members of its session that have
+// functionMark in their environment, so that a session whose id is another's by now is not touched. The record stays.
+func Sweep(recordPath string) error {
+	r, err := Load(recordPath)
+	if errors.Is(err, ErrNotRunning) || (err == nil && r.Alive()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return endSession(r.PID, hasFunctionMark)
 }
 
 func waitGone(ctx context.Context, r Record, patience time.Duration) bool {

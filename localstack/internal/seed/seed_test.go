@@ -60,6 +60,22 @@ func TestPasswordsAreMadeOnceAndForTheirOwnerOnly(t *testing.T) {
 	}
 }
 
+func TestUsersOfACloudWithoutUserPoolsAreAFile(t *testing.T) {
+	s := seeder(t, nil)
+	s.Instance.Cloud = instance.LocalStack
+	if _, err := s.Users(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var users []User
+	text, err := os.ReadFile(s.Instance.Users())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &users); err != nil || len(users) != 3 || users[0].Password == "" {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 func TestEachPartNamesTheOutputThatItMisses(t *testing.T) {
 	s := seeder(t, deploy.Outputs{})
 	for name, part := range map[string]func() (string, error){
