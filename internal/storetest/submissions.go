@@ -155,6 +155,8 @@ func lossWays() []way {
 	askedNow := row{schema.Owner: "worker-2", schema.NotAccepted: nil, schema.Tries: 1, schema.BodyHash: "b0d2"}
 	lost := onSub(row{schema.State: "unknown", schema.Detail: "no answer"})
 	alone := given("pending", nil)
+	// What was read as an earlier owner's and is this worker's own by now, is not as read either.
+	meanwhileOwn := []breakage{{schedule.EarlierEnded, place.subKey, row{schema.Owner: "worker-2"}}}
 	return []way{
 		{from: "pending", event: "take over", name: "marked", token: true, given: marked, do: takeOver("worker-2", false), want: taken("worker-2")},
 		{from: "pending", event: "take over", name: "marked by this worker too", token: true, given: marked, do: takeOver("worker-1", true), want: taken("worker-1")},
@@ -164,11 +166,11 @@ func lossWays() []way {
 			want: onSub(askedNow.lay(row{schema.Frozen: []byte(`{"d":"2026-11-30T08:00:00.000Z","b":"boundary-2","a":true}`)}))},
 		{from: "pending", event: "take over", name: "to be asked after all, with a whole body", token: true, given: unasked, do: take(schedule.Take{Owner: "worker-2", Frozen: &post}),
 			want: onSub(askedNow.lay(row{schema.Frozen: []byte(`{"d":"2026-11-30T08:00:00.000Z"}`), schema.Body: []byte(`{"file":"x"}`)}))},
-		{from: "pending", event: "take over", alternative: 1, name: "the channel honours keys", token: true, given: alone, do: takeOver("worker-2", true), want: taken("worker-2")},
+		{from: "pending", event: "take over", alternative: 1, name: "the channel honours keys", token: true, given: alone, do: takeOver("worker-2", true), want: taken("worker-2"), also: meanwhileOwn},
 		{from: "pending", event: "lose track", name: "e-mail, own reply lost", token: true, done: []string{"unknown"}, given: alone, do: lose("worker-1", false, false), want: lost},
-		{from: "pending", event: "lose track", alternative: 1, name: "e-mail, earlier owner gone", token: true, done: []string{"unknown"}, given: alone, do: lose("worker-2", false, false), want: lost},
+		{from: "pending", event: "lose track", alternative: 1, name: "e-mail, earlier owner gone", token: true, done: []string{"unknown"}, given: alone, do: lose("worker-2", false, false), want: lost, also: meanwhileOwn},
 		{from: "pending", event: "lose track", alternative: 2, name: "keys, own reply lost, run about to fail", token: true, done: []string{"unknown"}, given: alone, do: lose("worker-1", true, true), want: lost},
-		{from: "pending", event: "lose track", alternative: 3, name: "keys, earlier owner gone, run about to fail", token: true, done: []string{"unknown"}, given: alone, do: lose("worker-2", true, true), want: lost},
+		{from: "pending", event: "lose track", alternative: 3, name: "keys, earlier owner gone, run about to fail", token: true, done: []string{"unknown"}, given: alone, do: lose("worker-2", true, true), want: lost, also: meanwhileOwn},
 	}
 }
 
