@@ -1,8 +1,11 @@
 package store
 
 import (
+	"bytes"
+	"compress/flate"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -166,6 +169,30 @@ func encodeFrozen(f channel.Frozen) []byte {
 	return b
 }
 
+// deflate makes a body small, so that a submission stays below 1 KB and each of its writes costs one unit. What inflate
+// gives back is equal to the last byte.
+func deflate(body []byte) []byte {
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, flate.BestCompression)
+	if err == nil {
+		_, err = w.Write(body)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		panic("store: a body that memory cannot hold: " + err.Error()) // cannot happen: a known level, a buffer
+	}
+	return b.Bytes()
+}
+
+func inflate(stored []byte) ([]byte, error) {
+	if len(stored) == 0 {
+		return nil, nil
+	}
+	return io.ReadAll(flate.NewReader(bytes.NewReader(stored)))
+}
+
 func decodeSubmission(it item) (schedule.Submission, error) {
 	if len(it) == 0 {
 		return schedule.Submission{}, schedule.ErrNotFound
@@ -188,7 +215,11 @@ func decodeSubmission(it item) (schedule.Submission, error) {
 		if err != nil {
 			return s, err
 		}
-		s.Frozen = channel.Frozen{Date: date, Boundary: f.Boundary, Body: raw(it, schema.Body), Attach: f.Attach, BodyHash: str(it, schema.BodyHash)}
+		body, err := inflate(raw(it, schema.Body))
+		if err != nil {
+			return s, fmt.Errorf("submission %s: body: %w", k, err)
+		}
+		s.Frozen = channel.Frozen{Date: date, Boundary: f.Boundary, Body: body, Attach: f.Attach, BodyHash: str(it, schema.BodyHash)}
 	}
 	return s, t.err
 }

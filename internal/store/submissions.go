@@ -125,7 +125,7 @@ func frozenAttributes(f channel.Frozen) map[string]any {
 	}
 	attrs := map[string]any{schema.BodyHash: f.BodyHash, schema.Frozen: encodeFrozen(f)}
 	if len(f.Body) > 0 {
-		attrs[schema.Body] = f.Body
+		attrs[schema.Body] = deflate(f.Body)
 	}
 	return attrs
 }
