@@ -26,6 +26,8 @@
 // A skip record's kind is gap, missed or twice: a range that a change of the clocks left out and one that was missed may
 // begin at the same instant.
 //
+// A submission holds what its body is rendered from; a webhook's holds the whole body, deflated (RFC 1951).
+//
 // The times at which a run's file and its links end stand on the run and come with the file: before there is a file,
 // there are none.
 //

@@ -1,6 +1,9 @@
 package storetest
 
 import (
+	"bytes"
+	"compress/flate"
+	"math/rand/v2"
 	"reflect"
 	"testing"
 	"time"
@@ -36,6 +39,7 @@ func begun(t *testing.T, b *bench) {
 			t.Errorf("%+v, %v; want the run as read and a Conflict", got, err)
 		}
 	})
+	t.Run("a webhook's body comes back to the last byte", func(t *testing.T) { bodies(t, b) })
 	t.Run("at most twelve offers a pause are told", func(t *testing.T) { offers(t, b) })
 	t.Run("one who is not to be asked, over a death", func(t *testing.T) { unwantedOverDeath(t, b) })
 	t.Run("one who asked for a pause, over a death", func(t *testing.T) { retryOverDeath(t, b) })
@@ -103,6 +107,32 @@ func resumeStands(t *testing.T, b *bench, lose func(int, string) error) {
 	}
 	if got.StopBy != "ann@example.com" || got.StopWhy != "holidays" || got.Yields != 1 || got.Attempts != 2 || got.AttemptsLeft != 4 {
 		t.Errorf("stop by %q, %q, %d yields, %d attempts, %d left; want ann's, 1, 2, 4", got.StopBy, got.StopWhy, got.Yields, got.Attempts, got.AttemptsLeft)
+	}
+}
+
+// bodies are sent again as they were frozen, however they are stored: a receiver compares the signature with every byte.
+func bodies(t *testing.T, b *bench) {
+	ctx := t.Context()
+	noise := make([]byte, 20_000)
+	rand.NewChaCha8([32]byte{7}).Read(noise)
+	for name, body := range map[string][]byte{
+		"a document": []byte(`{"run":"s@2013","file":{"name":"delays.csv","rows":3}}`), "one byte": {0}, "zeros": make([]byte, 20_000), "noise": noise,
+	} {
+		p := b.place()
+		sub := newSubmission(p)
+		sub.Owner, sub.Frozen = "worker-1", channel.Frozen{Date: wall, Body: body, BodyHash: "b0d2"}
+		if err := b.Intend(ctx, sub, expires.Unix()); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := b.Submission(ctx, p.run(), channel.Email, someoneHash); err != nil || !bytes.Equal(got.Frozen.Body, body) {
+			t.Errorf("%s: %d bytes came back, %v; want the %d that were frozen", name, len(got.Frozen.Body), err, len(body))
+		}
+	}
+	p := b.place()
+	broken := deflated(make([]byte, 100), flate.BestCompression)
+	b.write(t, given("pending", row{schema.Body: broken[:len(broken)-1]})(p))
+	if _, err := b.Submission(ctx, p.run(), channel.Email, someoneHash); err == nil {
+		t.Error("half a body was read as a whole one")
 	}
 }
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"compress/flate"
 	"context"
 	"errors"
 	"fmt"
@@ -181,7 +182,7 @@ func manySubmissions(t *testing.T, b *bench) {
 	body := make([]byte, 120_000)
 	w := world{}
 	for i := range n {
-		w.add(schema.SubmissionKey(p.run(), "webhook", fmt.Sprintf("%04x", i)), subRow(p, "submitted").with(row{schema.Body: body}))
+		w.add(schema.SubmissionKey(p.run(), "webhook", fmt.Sprintf("%04x", i)), subRow(p, "submitted").with(row{schema.Body: deflated(body, flate.NoCompression)}))
 	}
 	w.add(schema.AccessKey(p.run(), "webhook", "0001", wall, "a1"), row{schema.What: "download"})
 	b.write(t, w)
