@@ -77,67 +77,8 @@ func shape(t reflect.Type) string {
 
 // suggest names the nearest field, or all of them.
 func suggest(name string, t reflect.Type) string {
-	best, at := 3, ""
-	for _, known := range fieldNames(t) {
-		if n := distance(strings.ToLower(name), known); n < best {
-			best, at = n, known
-		}
-	}
-	if at != "" {
-		return fmt.Sprintf("did you mean %q?", at)
+	if near := schedule.Nearest(strings.ToLower(name), fieldNames(t)); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "the body has " + shape(t)
-}
-
-// distance is the number of single-character edits between two short names.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
-
-func kind(t reflect.Type) string {
-	switch {
-	case t == reflect.TypeFor[time.Time]():
-		return "a time such as 2026-03-08T07:00:00Z"
-	case t.Kind() == reflect.Bool:
-		return "true or false"
-	case t.Kind() == reflect.Int:
-		return "a whole number"
-	case t == reflect.TypeFor[[]json.RawMessage]():
-		return "a list of definitions"
-	case t.Kind() == reflect.Slice:
-		return "a list of texts"
-	}
-	return "a text"
-}
-
-// maxReason is the longest reason, in characters.
-const maxReason = 200
-
-// reason checks why somebody pauses, resumes or deletes.
-func reason(s string) error {
-	switch {
-	case strings.TrimSpace(s) == "":
-		return wrong("reason", s, "a sentence that says why; it is audited")
-	case utf8.RuneCountInString(s) > maxReason:
-		return wrong("reason", s, fmt.Sprintf("at most %d characters", maxReason))
-	case !printable(s):
-		return wrong("reason", s, "text without line breaks or control characters")
-	}
-	return nil
 }

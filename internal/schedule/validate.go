@@ -69,7 +69,7 @@ func jsonProblem(err error) Problem {
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		name = strings.Trim(name, `"`)
 		want := "one of the fields of a definition"
-		if near := nearest(name, fieldNames()); near != "" {
+		if near := Nearest(name, fieldNames()); near != "" {
 			want = "a field of a definition; did you mean " + near + "?"
 		}
 		return Problem{name, "not known", want}
@@ -124,8 +124,8 @@ func fieldNames() []string {
 	return names
 }
 
-// nearest finds the name that differs least, if it is near enough to be meant.
-func nearest(name string, names []string) string {
+// Nearest finds the name that differs least, if it is near enough to be meant.
+func Nearest(name string, names []string) string {
 	best, at := "", 3
 	for _, n := range names {
 		if d := distance(name, n); d < at {
