@@ -82,3 +82,35 @@ func suggest(name string, t reflect.Type) string {
 	}
 	return "the body has " + shape(t)
 }
+
+func kind(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return "a time such as 2026-03-08T07:00:00Z"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() == reflect.Int:
+		return "a whole number"
+	case t == reflect.TypeFor[[]json.RawMessage]():
+		return "a list of definitions"
+	case t.Kind() == reflect.Slice:
+		return "a list of texts"
+	}
+	return "a text"
+}
+
+// maxReason is the longest reason, in characters.
+const maxReason = 200
+
+// reason checks why somebody pauses, resumes or deletes.
+func reason(s string) error {
+	switch {
+	case strings.TrimSpace(s) == "":
+		return wrong("reason", s, "a sentence that says why; it is audited")
+	case utf8.RuneCountInString(s) > maxReason:
+		return wrong("reason", s, fmt.Sprintf("at most %d characters", maxReason))
+	case !printable(s):
+		return wrong("reason", s, "text without line breaks or control characters")
+	}
+	return nil
+}
