@@ -104,6 +104,7 @@ func kill(t *testing.T, function string) {
 // S7, D9 and V1 on the deployed functions: the worker dies between send and record; the lease ends, the sweep offers
 // the run again, the file is reused and the receiver gets the same key and bytes.
 func TestS7D9AWorkerKilledBetweenSendAndRecordIsResumed(t *testing.T) {
+	scene(t)
 	path := fmt.Sprintf("killed-%d", time.Now().UnixNano())
 	tell(t, path, map[string]any{"status": 200, "delay": "1500ms"}, map[string]any{"status": 200})
 	d := save(t, func(d *schedule.Definition) {
@@ -138,6 +139,7 @@ func TestS7D9AWorkerKilledBetweenSendAndRecordIsResumed(t *testing.T) {
 
 // Two workers on one run: while one works, a second message for the same run finds a live lease and goes away.
 func TestASecondMessageWhileAWorkerHoldsTheRunDoesNothing(t *testing.T) {
+	scene(t)
 	path := fmt.Sprintf("held-%d", time.Now().UnixNano())
 	tell(t, path, map[string]any{"status": 200, "delay": "1500ms"})
 	d := save(t, func(d *schedule.Definition) { d.Recipients = []schedule.Recipient{hook(path)} })
@@ -156,6 +158,7 @@ func TestASecondMessageWhileAWorkerHoldsTheRunDoesNothing(t *testing.T) {
 
 // A lost message: the queue is purged before anybody reads it, and the sweep offers the run again.
 func TestALostMessageIsFoundByTheSweep(t *testing.T) {
+	scene(t)
 	d := save(t, nil)
 	mapping := deliverMapping(t)
 	enable(t, mapping, false)
@@ -192,15 +195,25 @@ func enable(t *testing.T, mapping string, on bool) {
 	enableFor(t.Context(), t, mapping, on)
 }
 
+// enableFor switches the event source and waits until that is done: a poller that still runs would take a message more.
 func enableFor(ctx context.Context, t *testing.T, mapping string, on bool) {
 	t.Helper()
-	if _, err := lambda.NewFromConfig(cloud.aws).UpdateEventSourceMapping(ctx, &lambda.UpdateEventSourceMappingInput{UUID: &mapping, Enabled: &on}); err != nil {
+	client, wanted := lambda.NewFromConfig(cloud.aws), map[bool]string{true: "Enabled", false: "Disabled"}[on]
+	if _, err := client.UpdateEventSourceMapping(ctx, &lambda.UpdateEventSourceMappingInput{UUID: &mapping, Enabled: &on}); err != nil {
 		t.Fatal(err)
 	}
+	await(ctx, t, "event source "+wanted, func() (bool, string) {
+		out, err := client.GetEventSourceMapping(ctx, &lambda.GetEventSourceMappingInput{UUID: &mapping})
+		if err != nil {
+			return false, err.Error()
+		}
+		return aws.ToString(out.State) == wanted, aws.ToString(out.State)
+	})
 }
 
 // A poison message passes through the dead-letter queue and is kept for a person; a good one beside it is not held up.
 func TestAPoisonMessageIsKeptAndNothingElseIsHeldUp(t *testing.T) {
+	scene(t)
 	poison := fmt.Sprintf(`{"rum": "not-a-run-%d"}`, time.Now().UnixNano())
 	d := save(t, nil)
 	send(t, "QueryRunsQueueUrl", poison)
@@ -223,6 +236,7 @@ func TestAPoisonMessageIsKeptAndNothingElseIsHeldUp(t *testing.T) {
 
 // A run whose message dies three times without an attempt between is settled, not left.
 func TestARunThatNeverStartsIsSettled(t *testing.T) {
+	scene(t)
 	d := save(t, nil)
 	mapping := deliverMapping(t)
 	enable(t, mapping, false)

@@ -18,6 +18,7 @@ import (
 )
 
 func TestADueOccurrenceBecomesOneFileForEachRecipient(t *testing.T) {
+	scene(t)
 	path := fmt.Sprintf("happy-%d", time.Now().UnixNano())
 	d := save(t, func(d *schedule.Definition) { d.Recipients = append(d.Recipients, hook(path)) })
 	run := due(t, d)
@@ -81,6 +82,7 @@ func download(t *testing.T, link string) []byte {
 }
 
 func TestTwoTicksAtOnceAdmitOnce(t *testing.T) {
+	scene(t)
 	d := save(t, nil)
 	setClock(t, monday.Add(30*time.Minute))
 	tallies := make(chan schedule.Tally, 2)
@@ -98,6 +100,7 @@ func TestTwoTicksAtOnceAdmitOnce(t *testing.T) {
 }
 
 func TestWrongSQLFailsAtOnceAndSaysWhy(t *testing.T) {
+	scene(t)
 	d := save(t, func(d *schedule.Definition) { d.Query = "select carier from flights" })
 	run := due(t, d)
 	r := settled(t, run)
@@ -117,6 +120,7 @@ func TestWrongSQLFailsAtOnceAndSaysWhy(t *testing.T) {
 }
 
 func TestAnEmptyResultIsSkippedOrSentByPolicy(t *testing.T) {
+	scene(t)
 	none := "select flight_id from flights where origin = 'nowhere'"
 	t.Run("suppress", func(t *testing.T) {
 		d := save(t, func(d *schedule.Definition) { d.Query, d.Empty = none, schedule.SuppressEmpty })
@@ -141,6 +145,7 @@ func TestAnEmptyResultIsSkippedOrSentByPolicy(t *testing.T) {
 }
 
 func TestARefusedRecipientIsSkippedAndTheOthersGetTheirs(t *testing.T) {
+	scene(t)
 	path := fmt.Sprintf("gone-%d", time.Now().UnixNano())
 	tell(t, path, map[string]any{"status": 410})
 	d := save(t, func(d *schedule.Definition) {
@@ -160,6 +165,7 @@ func TestARefusedRecipientIsSkippedAndTheOthersGetTheirs(t *testing.T) {
 
 // V19 and D8 on the deployed functions: the waits are the profile's, the keys and bytes are equal.
 func TestV19D8APassingRefusalIsTriedAgainUnderTheSameKeyWithEqualBytes(t *testing.T) {
+	scene(t)
 	path := fmt.Sprintf("busy-%d", time.Now().UnixNano())
 	tell(t, path, map[string]any{"status": 503}, map[string]any{"status": 429, "retry_after": 1}, map[string]any{"status": 500}, map[string]any{"status": 200})
 	d := save(t, func(d *schedule.Definition) { d.Recipients = append(d.Recipients, hook(path)) })
@@ -179,6 +185,7 @@ func TestV19D8APassingRefusalIsTriedAgainUnderTheSameKeyWithEqualBytes(t *testin
 }
 
 func TestPausedSchedulesAdmitNothingAndResumeFromTheFuture(t *testing.T) {
+	scene(t)
 	d := save(t, nil)
 	must(t, "POST", "/schedules/"+d.ID+"/pause", map[string]string{"reason": "holiday"})
 	setClock(t, monday.Add(49*time.Hour))
@@ -195,6 +202,7 @@ func TestPausedSchedulesAdmitNothingAndResumeFromTheFuture(t *testing.T) {
 }
 
 func TestRunNowIsAskedTwiceAndRunsOnce(t *testing.T) {
+	scene(t)
 	d := save(t, nil)
 	ask := func() string {
 		status, b := call(t, "operator", "POST", "/schedules/"+d.ID+"/runs", map[string]any{}, "Idempotency-Key", "k-"+d.ID)
@@ -219,6 +227,7 @@ func TestRunNowIsAskedTwiceAndRunsOnce(t *testing.T) {
 }
 
 func TestOneClickUnsubscribeHoldsForTheNextRun(t *testing.T) {
+	scene(t)
 	d := save(t, nil)
 	run := due(t, d)
 	settled(t, run)
@@ -247,6 +256,7 @@ func TestOneClickUnsubscribeHoldsForTheNextRun(t *testing.T) {
 }
 
 func TestALinkIsAliveAndThenExpires(t *testing.T) {
+	scene(t)
 	path := fmt.Sprintf("link-%d", time.Now().UnixNano())
 	d := save(t, func(d *schedule.Definition) {
 		d.Recipients = []schedule.Recipient{hook(path)}
@@ -274,6 +284,7 @@ func TestALinkIsAliveAndThenExpires(t *testing.T) {
 }
 
 func TestTheRuleFiresByItself(t *testing.T) {
+	scene(t)
 	d := save(t, nil)
 	setClock(t, monday.Add(30*time.Minute))
 	run := d.ID + "@2013-05-06T10:30:00Z"

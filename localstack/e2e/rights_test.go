@@ -24,6 +24,7 @@ import (
 
 // Each function has done its own work in the other tests; here its own credentials are denied what it must not do.
 func TestEachFunctionIsDeniedWhatItMustNotDo(t *testing.T) {
+	scene(t)
 	// One delivery warms all functions, so that each has a process whose credentials can be read.
 	d := save(t, nil)
 	settled(t, due(t, d))
@@ -122,8 +123,9 @@ func denied(err error) bool {
 	return false
 }
 
-// Every route but the public ones wants a token, at the gateway, before the function is asked.
+// Every route but the public ones wants a token: at the gateway, or of the function where there is none.
 func TestOnlyThePublicRoutesAnswerWithoutAToken(t *testing.T) {
+	scene(t)
 	for _, r := range routes.Table {
 		t.Run(r.Method+" "+r.Path, func(t *testing.T) {
 			status, body := call(t, "", r.Method, concrete(r.Path), nil)

@@ -7,11 +7,13 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,11 +21,12 @@ import (
 	"almanac/internal/loopback"
 	"almanac/internal/schedule"
 	"almanac/internal/store"
+	"almanac/localstack/e2e/scenario"
+	"almanac/scripts/almanac/settings"
+	"almanac/scripts/almanac/signin"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	cognito "github.com/aws/aws-sdk-go-v2/service/cognitoidentityprovider"
-	cognitotypes "github.com/aws/aws-sdk-go-v2/service/cognitoidentityprovider/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -37,13 +40,20 @@ const patience = 90 * time.Second
 
 // world is the deployed stack as a test sees it.
 type world struct {
+	name     string // of the cloud
+	stack    settings.Stack
 	outputs  map[string]string
 	receiver string
 	aws      aws.Config
 	store    *store.Store
 	tokens   map[string]string // by group
 	http     *http.Client
+	users    []user
+	rows     *os.File // what became of each scenario
 }
+
+// user is a person that the seed made.
+type user struct{ Name, Group, Password string }
 
 var cloud world
 
@@ -52,20 +62,29 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "end-to-end tests:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := cloud.rows.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, "end-to-end tests:", err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 func (w *world) open() error {
-	for _, name := range []string{"ALMANAC_ENDPOINT", "ALMANAC_OUTPUTS", "ALMANAC_USERS", "ALMANAC_WEBHOOK_RECEIVER"} {
+	for _, name := range []string{"ALMANAC_CLOUD", "ALMANAC_ENDPOINT", "ALMANAC_OUTPUTS", "ALMANAC_USERS", "ALMANAC_WEBHOOK_RECEIVER"} {
 		if os.Getenv(name) == "" {
 			return fmt.Errorf("%s is empty; run them by scripts/test e2e", name)
 		}
 	}
-	var stacks map[string]map[string]string
-	if err := readJSON(os.Getenv("ALMANAC_OUTPUTS"), &stacks); err != nil {
+	if w.name = os.Getenv("ALMANAC_CLOUD"); !slices.Contains(scenario.Clouds, w.name) {
+		return fmt.Errorf("ALMANAC_CLOUD is %q; want one of %s", w.name, strings.Join(scenario.Clouds, ", "))
+	}
+	if err := w.openRows(os.Getenv("ALMANAC_SCENARIOS")); err != nil {
 		return err
 	}
-	w.outputs = stacks["Almanac-local"]
+	if err := w.openStack(os.Getenv("ALMANAC_OUTPUTS")); err != nil {
+		return err
+	}
 	w.receiver = os.Getenv("ALMANAC_WEBHOOK_RECEIVER")
 	w.aws = aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(os.Getenv("ALMANAC_ENDPOINT")), HTTPClient: loopback.Client(30 * time.Second), Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")}
 	w.store = store.New(dynamodb.NewFromConfig(w.aws), w.outputs["SchedulesTable"], "local")
@@ -85,22 +104,76 @@ func readJSON(path string, into any) error {
 	return nil
 }
 
+// openRows makes the file that the rows go to, empty; without a name they go nowhere.
+func (w *world) openRows(name string) (err error) {
+	if name == "" {
+		name = os.DevNull
+	}
+	w.rows, err = os.Create(name)
+	return err
+}
+
+func (w *world) openStack(file string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if w.stack, err = settings.FromOutputs(b, "local"); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	var stacks map[string]map[string]string
+	if err := json.Unmarshal(b, &stacks); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	w.outputs = stacks[w.stack.Name]
+	return nil
+}
+
+// person signs in as people do: by the command line's own code, in whatever way the cloud's issuer has.
+func (w *world) person() signin.SignIn {
+	return signin.SignIn{Stack: w.stack, HTTP: w.http, Now: time.Now, Random: rand.Reader}
+}
+
 func (w *world) signIn() error {
-	var users []struct{ Name, Group, Password string }
-	if err := readJSON(os.Getenv("ALMANAC_USERS"), &users); err != nil {
+	if err := readJSON(os.Getenv("ALMANAC_USERS"), &w.users); err != nil {
 		return err
 	}
 	w.tokens = map[string]string{}
-	pool := cognito.NewFromConfig(w.aws)
-	for _, u := range users {
-		out, err := pool.InitiateAuth(context.Background(), &cognito.InitiateAuthInput{AuthFlow: cognitotypes.AuthFlowTypeUserPasswordAuth,
-			ClientId: aws.String(w.outputs["UserPoolClientId"]), AuthParameters: map[string]string{"USERNAME": u.Name, "PASSWORD": u.Password}})
+	for _, u := range w.users {
+		t, err := w.person().Password(context.Background(), u.Name, u.Password)
 		if err != nil {
-			return fmt.Errorf("sign in as %s: %w", u.Name, err)
+			return err
 		}
-		w.tokens[u.Group] = aws.ToString(out.AuthenticationResult.AccessToken)
+		w.tokens[u.Group] = t.Access
 	}
 	return nil
+}
+
+// scene begins a test: it finds the scenario in the table, and writes down what became of it. What this cloud cannot show
+// is written down with its reason.
+func scene(t *testing.T) {
+	t.Helper()
+	s, listed := scenario.Find(t.Name())
+	if !listed {
+		t.Fatalf("the table of scenarios does not list %s", t.Name())
+	}
+	row := scenario.Row{Cloud: cloud.name, Test: s.Test, Outcome: scenario.OK}
+	write := func() {
+		if err := scenario.Write(cloud.rows, row); err != nil {
+			t.Error(err)
+		}
+	}
+	if reason := s.Not[cloud.name]; reason != "" {
+		row.Outcome, row.Reason = scenario.Absent, reason
+		write()
+		t.Skipf("not on %s: %s", cloud.name, reason)
+	}
+	t.Cleanup(func() { // the first of the test's clean-ups, so the last that runs
+		if t.Failed() {
+			row.Outcome = scenario.Failed
+		}
+		write()
+	})
 }
 
 // call asks the API as a member of a group ("" for nobody) and returns status and body.
@@ -235,6 +308,12 @@ func due(t *testing.T, d schedule.Definition) string {
 // eventually waits for a condition; what it last saw is part of the failure.
 func eventually(t *testing.T, what string, look func() (done bool, seen string)) {
 	t.Helper()
+	await(t.Context(), t, what, look)
+}
+
+// await is eventually for clean-ups, whose test's context has ended.
+func await(ctx context.Context, t *testing.T, what string, look func() (done bool, seen string)) {
+	t.Helper()
 	end := time.Now().Add(patience)
 	for {
 		done, seen := look()
@@ -245,8 +324,8 @@ func eventually(t *testing.T, what string, look func() (done bool, seen string))
 			t.Fatalf("%s did not come within %s; last seen: %s", what, patience, seen)
 		}
 		select {
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
+		case <-ctx.Done():
+			t.Fatal(ctx.Err())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
