@@ -46,7 +46,7 @@ func TestActsAreAudited(t *testing.T) {
 	for subject, want := range map[string][]string{
 		"delays": {"ada: delete (over) active > deleted", "ada: resume (back) paused > active", "ada: pause (holiday) active > paused",
 			"ada: edit () version 1 > version 2", "ada: create ()  > version 1"},
-		run.ID:           {"sub-1: run now ()  > version 2"},
+		run.ID:           {"ada: run now ()  > version 2"},
 		"workspace EWR":  {"ada: save ()  > Newark, America/New_York"},
 		"source flights": {"ada: save ()  > sqlite flights.sqlite"},
 	} {

@@ -150,7 +150,7 @@ func (w *world) Delete(_ context.Context, id, reason, by string) error {
 }
 
 func (w *world) RunNow(_ context.Context, id, principal, key, hash string) (schedule.Run, bool, error) {
-	occurrence := "manual#" + principal + "-" + key
+	occurrence := schedule.ManualKey(principal, key)
 	if run, ok := w.runs[schema.RunID(id, occurrence)]; ok {
 		if w.hashes[occurrence] != hash {
 			return run, false, &schedule.Conflict{Event: "run now", Why: "key reused for another request", Run: &run}

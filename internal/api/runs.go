@@ -122,7 +122,9 @@ func (s *server) runNow(ctx context.Context, in *struct {
 		p.Current = &Current{Schedule: row.ID, State: string(row.State), Version: row.Version}
 		return nil, p
 	}
-	run, created, err := s.Editor.RunNow(ctx, in.Schedule, caller(ctx).Subject, in.Key, hex.EncodeToString(hash[:]))
+	// The subject makes the key the caller's own, whatever two people call themselves; the name is what audits show.
+	who := caller(ctx)
+	run, created, err := s.Editor.RunNow(ctx, in.Schedule, who.Name, who.Subject+" "+in.Key, hex.EncodeToString(hash[:]))
 	var conflict *schedule.Conflict
 	if errors.As(err, &conflict) && strings.HasPrefix(conflict.Why, "key reused") {
 		return nil, conflicting(http.StatusUnprocessableEntity, conflict).field("Idempotency-Key", in.Key, "a key that no other request has used")

@@ -161,13 +161,13 @@ var Submissions = transition.Table[SubmissionState, SubmissionEvent]{
 	States: []SubmissionState{Pending, Submitted, NotDelivered, Unknown, NotSent},
 	Rows: []transition.Row[SubmissionState, SubmissionEvent]{
 		{From: transition.Absent, Event: Intend, To: Pending, When: transition.All(NoSubmission, LeaseByClock, TimeReserve),
-			With: "owner token, body hash, and what the body is rendered from"},
+			With: "owner token, body hash, and what the body is rendered from; a recipient that is not to be asked: the mark not accepted"},
 		{From: Pending, Event: Accept, To: Submitted, When: transition.All(OwnSubmission), With: "provider's id"},
 		{From: Pending, Event: Refuse, To: NotDelivered, When: transition.All(OwnSubmission, VerdictKnown), With: "reason"},
 		{From: Pending, Event: NoteNotAccepted, To: Pending, When: transition.All(OwnSubmission, NothingTaken),
-			With: "marked not accepted; no send while the mark stands"},
+			With: "marked not accepted, until when the receiver asked to be left alone; no send while the mark stands"},
 		{From: Pending, Event: TakeOver, To: Pending, When: transition.All(RunLeaseHeld, MarkedNot).Or(RunLeaseHeld, HonoursKeys, EarlierEnded),
-			With: "new owner token, mark cleared, before the send"},
+			With: "new owner token, mark cleared, before the send; where a refusal follows, the mark stays"},
 		{From: Pending, Event: LoseTrack, To: Unknown, When: transition.All(NotMarked, EmailChannel, OwnSubmission, ReplyLost).
 			Or(NotMarked, EmailChannel, EarlierEnded).
 			Or(NotMarked, HonoursKeys, RunAboutToFail, OwnSubmission, ReplyLost).

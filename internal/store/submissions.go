@@ -83,7 +83,7 @@ func outcome(owner string, state schedule.SubmissionState) func(item) bool {
 func (s *Store) Refused(ctx context.Context, sub schedule.Submission) error {
 	return s.submission(ctx, subStep{from: schedule.Pending, event: schedule.Refuse, key: subKey(sub),
 		facts: facts{owner: sub.Owner, decided: []transition.Guard{schedule.VerdictKnown}},
-		with:  update{set: map[string]any{schema.Reason: sub.Reason, schema.Detail: sub.Detail, schema.UpdatedAt: schema.Time(sub.UpdatedAt), schema.NotAccepted: nil}},
+		with:  update{set: map[string]any{schema.Reason: sub.Reason, schema.Detail: sub.Detail, schema.UpdatedAt: schema.Time(sub.UpdatedAt), schema.NotAccepted: nil, schema.RetryAt: nil}},
 		mine:  outcome(sub.Owner, schedule.NotDelivered)})
 }
 
@@ -160,7 +160,7 @@ func (s *Store) Abandon(ctx context.Context, sub schedule.Submission, owner stri
 	return s.submission(ctx, subStep{from: sub.State, event: schedule.Abandon, key: subKey(sub),
 		facts: facts{decided: []transition.Guard{schedule.RunAboutToFail, schedule.RunHasFile}},
 		put:   compact(map[string]any{schema.Recipient: sub.Recipient, schema.Owner: owner, schema.Reason: sub.Reason, schema.UpdatedAt: sub.UpdatedAt, schema.ExpiresAt: expires}),
-		with:  update{set: map[string]any{schema.Reason: sub.Reason, schema.UpdatedAt: schema.Time(sub.UpdatedAt)}},
+		with:  update{set: map[string]any{schema.Reason: sub.Reason, schema.RetryAt: nil, schema.UpdatedAt: schema.Time(sub.UpdatedAt)}},
 		mine:  func(it item) bool { return str(it, schema.State) == string(schedule.NotSent) }})
 }
 
