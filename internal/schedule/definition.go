@@ -25,6 +25,10 @@ type Definition struct {
 	Recipients []Recipient     `json:"recipients"`
 	Mail       Mail            `json:"mail,omitzero"`
 	Limits     DefinitionLimit `json:"limits,omitzero"`
+
+	CatchUp       CatchUp  `json:"catch_up,omitempty"`
+	CatchUpWindow Duration `json:"catch_up_window,omitzero"` // with catch_up all; default DefaultWindow
+	Overlap       Overlap  `json:"overlap,omitempty"`
 }
 
 // File says what the rows become and how long it is kept.
@@ -107,6 +111,8 @@ type Schedule struct {
 	LastRunCode    string
 	LastSuccess    time.Time // nominal time of the latest success
 	OpenRun        string    // occurrence key of the latest admitted run that has not settled
+	SkipFirst      time.Time // the range of skipped occurrences that the last step was part of; zero: it was admitted
+	SkipKind       SkipKind
 	PauseReason    string
 	PausedBy       string
 	PausedAt       time.Time
@@ -209,9 +215,10 @@ type Skip struct {
 type SkipKind string
 
 const (
-	SkipGap    SkipKind = "gap"    // a local time that a change of the clocks leaves out, policy skip
-	SkipMissed SkipKind = "missed" // seen too late, and a later one was due as well
-	SkipTwice  SkipKind = "twice"  // the occurrence had been admitted before
+	SkipGap     SkipKind = "gap"     // a local time that a change of the clocks leaves out, policy skip
+	SkipMissed  SkipKind = "missed"  // seen too late, and dropped by the catch-up policy
+	SkipOverlap SkipKind = "overlap" // the run before it had not settled
+	SkipTwice   SkipKind = "twice"   // the occurrence had been admitted before
 )
 
 // Look is what must be known before one recipient is asked, read at one moment.

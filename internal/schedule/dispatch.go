@@ -37,7 +37,7 @@ type DispatchLedger interface {
 	Definition(ctx context.Context, id string, version int) (Version, error)
 	Run(ctx context.Context, id string) (Run, error)
 	Admit(ctx context.Context, a Admission) error
-	PassOver(ctx context.Context, s Schedule, last time.Time, skips []Skip, next, ttl time.Time) error
+	PassOver(ctx context.Context, s Schedule, p Passage, ttl time.Time) error
 	Reoffer(ctx context.Context, r Run, now, wake time.Time, fromDLQ bool) error
 }
 
@@ -197,11 +197,12 @@ func (t *tick) admitNext(ctx context.Context, id string) (run string, more bool,
 		return "", false, err
 	}
 	ttl := t.Clocks.Wall().Add(t.Timing.RunRetention.Std())
-	if o := missed(p.rule, s, t.now, t.Timing.Missed.Std()); o.count > 0 {
-		if err = t.Ledger.PassOver(ctx, s, o.last, o.skips, o.next, ttl); err == nil {
+	if o, pass := passOver(p, s, t.now, t.Timing.Missed.Std()); pass {
+		if err = t.Ledger.PassOver(ctx, s, o, ttl); err == nil {
 			t.mu.Lock()
-			t.Passed += o.count
+			t.Passed += o.added
 			t.mu.Unlock()
+			t.Log.Info("passed over", "schedule", id, "kind", o.Range.Kind, "occurrences", o.added, "last", o.Range.Last)
 		}
 		return "", true, err
 	}
@@ -211,8 +212,7 @@ func (t *tick) admitNext(ctx context.Context, id string) (run string, more bool,
 	var c *Conflict
 	if errors.As(err, &c) && c.Run != nil {
 		// The occurrence was admitted before, and yet the schedule stands on it: it must not stand still.
-		twice := Skip{Schedule: id, Kind: SkipTwice, First: s.NextDue, Last: s.NextDue, Count: 1, Reason: "this occurrence was admitted before"}
-		return "", true, t.Ledger.PassOver(ctx, s, s.NextDue, append(skips(id, next.Skipped), twice), next.At, ttl)
+		return "", true, t.Ledger.PassOver(ctx, s, passOne(p, s, SkipTwice, "this occurrence was admitted before"), ttl)
 	}
 	if err != nil {
 		return "", true, err
@@ -242,47 +242,6 @@ func (t *tick) plan(ctx context.Context, s Schedule) (plan, error) {
 	t.versions[key] = p
 	t.mu.Unlock()
 	return p, nil
-}
-
-// passed are occurrences that are passed over.
-type passed struct {
-	count int
-	last  time.Time // the latest of them
-	next  time.Time // the occurrence that runs instead
-	skips []Skip    // the range of them, and what a change of the clocks left out on the way
-}
-
-// missed finds the occurrences that will not run because a later one was missed as well: catch-up "latest". An
-// occurrence is missed when it is seen longer after its nominal time than Timing.Missed; one that is only late runs.
-func missed(rule *calendar.Recurrence, s Schedule, now time.Time, after time.Duration) passed {
-	o := passed{next: s.NextDue}
-	missedOnes := Skip{Schedule: s.ID, Kind: SkipMissed, First: s.NextDue, Reason: "missed: a later occurrence was missed as well when this one was seen (catch-up latest)"}
-	for {
-		next := rule.Next(o.next)
-		if next.At.IsZero() || now.Sub(next.At) <= after {
-			break
-		}
-		o.count++
-		o.last, o.next = o.next, next.At
-		if len(o.skips) < maxGaps {
-			o.skips = append(o.skips, skips(s.ID, next.Skipped)...)
-		}
-	}
-	missedOnes.Last, missedOnes.Count = o.last, o.count
-	o.skips = append(o.skips, missedOnes)
-	return o
-}
-
-// maxGaps bounds the gap records of one outage, so that they fit into one transaction: there are two changes of the
-// clocks a year, and nobody reads further back.
-const maxGaps = 8
-
-func skips(id string, gaps []calendar.Skip) []Skip {
-	var out []Skip
-	for _, g := range gaps {
-		out = append(out, Skip{Schedule: id, Kind: SkipGap, First: g.First, Last: g.Last, Count: g.Count, Reason: g.Reason})
-	}
-	return out
 }
 
 // NewRun is a due occurrence's run as it is admitted.

@@ -237,6 +237,7 @@ func (d Definition) Check() Problems {
 	if d.Empty != SuppressEmpty && d.Empty != DeliverEmpty {
 		c.bad("empty", quote(string(d.Empty)), `"suppress" or "deliver"`)
 	}
+	c.catchUp(d)
 	c.recipients(d.Recipients)
 	c.line("mail.subject", d.Mail.Subject, MaxName, false)
 	if n := utf8.RuneCountInString(d.Mail.Introduction); n > MaxIntroduction {
@@ -305,6 +306,26 @@ func calendarValue(f *calendar.FieldError) string {
 		return ""
 	}
 	return failure.Cut(strings.TrimSpace(fmt.Sprintf("%q, which %s", f.Value, f.Problem)), 250)
+}
+
+func (c *checker) catchUp(d Definition) {
+	switch d.CatchUp {
+	case "", CatchUpLatest, CatchUpAll, CatchUpNone:
+	default:
+		c.bad("catch_up", quote(string(d.CatchUp)), `"latest", "all" or "none"`)
+	}
+	switch w := d.CatchUpWindow.Std(); {
+	case w == 0:
+	case d.CatchUp != CatchUpAll:
+		c.bad("catch_up_window", w.String(), `nothing: only catch_up "all" has a window`)
+	case w < 0 || w > MaxWindow:
+		c.bad("catch_up_window", w.String(), "more than 0 and at most "+MaxWindow.String())
+	}
+	switch d.Overlap {
+	case "", OverlapAllow, OverlapSkip:
+	default:
+		c.bad("overlap", quote(string(d.Overlap)), `"allow" or "skip"`)
+	}
 }
 
 func (c *checker) recipients(rs []Recipient) {

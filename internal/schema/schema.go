@@ -56,6 +56,8 @@ const (
 	LastRunCode    = "last_run_code"
 	LastSuccess    = "last_success" // nominal time of the latest run that succeeded
 	OpenRun        = "open_run"
+	SkipFirst      = "skip_first"
+	SkipKind       = "skip_kind"
 	PauseReason    = "pause_reason"
 	PausedBy       = "paused_by"
 	PausedAt       = "paused_at"

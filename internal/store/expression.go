@@ -100,6 +100,7 @@ func (e *expression) equals(attribute string, v any) string {
 // update spells what a transition writes besides the state.
 type update struct {
 	set    map[string]any // nil or "" removes the attribute
+	first  map[string]any // only where the attribute is absent
 	add    map[string]int
 	append string // one entry of the timeline
 }
@@ -113,6 +114,10 @@ func (e *expression) update(u update) string {
 			continue
 		}
 		sets = append(sets, e.name(k)+" = "+e.value(v))
+	}
+	for _, k := range sortedKeys(u.first) {
+		n := e.name(k)
+		sets = append(sets, n+" = if_not_exists("+n+", "+e.value(u.first[k])+")")
 	}
 	for _, k := range sortedKeys(u.add) {
 		adds = append(adds, e.name(k)+" "+e.value(u.add[k]))

@@ -104,7 +104,7 @@ func decodeSchedule(it item) (schedule.Schedule, error) {
 		State: schedule.State(str(it, schema.State)), Version: num(it, schema.Version), NextDue: t.read(it, schema.NextDueAt),
 		LastNominal: t.read(it, schema.LastNominal), Streak: num(it, schema.Streak), LastRun: str(it, schema.LastRun),
 		LastRunNominal: t.read(it, schema.LastRunNominal), LastRunState: schedule.RunState(str(it, schema.LastRunState)),
-		LastRunCode: str(it, schema.LastRunCode), LastSuccess: t.read(it, schema.LastSuccess), OpenRun: str(it, schema.OpenRun),
+		LastRunCode: str(it, schema.LastRunCode), LastSuccess: t.read(it, schema.LastSuccess), OpenRun: str(it, schema.OpenRun), SkipFirst: t.read(it, schema.SkipFirst), SkipKind: schedule.SkipKind(str(it, schema.SkipKind)),
 		PauseReason: str(it, schema.PauseReason), PausedBy: str(it, schema.PausedBy), PausedAt: t.read(it, schema.PausedAt),
 		CreatedAt: t.read(it, schema.CreatedAt),
 	}

@@ -64,7 +64,7 @@ func (s *Store) moveOn(sched schedule.Schedule, next, nominal time.Time, open st
 	w := write{event: string(schedule.Admit), key: schema.ScheduleKey(sched.ID)}
 	f := facts{schedule: &sched}
 	w.condition = w.expr.equals(schema.State, string(schedule.Active)) + " AND " + guards[schedule.AsRead].expr(&w.expr, f)
-	set := map[string]any{schema.LastNominal: nominal, schema.OpenRun: open}
+	set := map[string]any{schema.LastNominal: nominal, schema.OpenRun: open, schema.SkipFirst: nil, schema.SkipKind: nil}
 	for k, v := range due(sched.ID, next) {
 		set[k] = v
 	}

@@ -85,17 +85,8 @@ func withSkips(ws []write, skips []schedule.Skip, ttl time.Time) []write {
 // transaction around it.
 func skipWrite(sk schedule.Skip, ttl time.Time) write {
 	w := write{event: "record skip", key: schema.SkipKey(sk.Schedule, sk.First, string(sk.Kind))}
-	for _, f := range []struct {
-		name string
-		v    any
-	}{{schema.First, sk.First}, {schema.Last, sk.Last}, {schema.Count, sk.Count}, {schema.Reason, sk.Reason}, {schema.ExpiresAt, ttl.Unix()}} {
-		n := w.expr.name(f.name)
-		if w.update != "" {
-			w.update += ", "
-		}
-		w.update += n + " = if_not_exists(" + n + ", " + w.expr.value(f.v) + ")"
-	}
-	w.update = "SET " + w.update
+	w.update = w.expr.update(update{first: map[string]any{schema.First: schema.Time(sk.First), schema.Last: schema.Time(sk.Last),
+		schema.Count: sk.Count, schema.Reason: sk.Reason, schema.ExpiresAt: ttl.Unix()}})
 	return w
 }
 
@@ -127,17 +118,34 @@ func (s *Store) scheduleWrite(sched schedule.Schedule, event schedule.Event, dec
 	return w, nil
 }
 
-// PassOver moves a schedule on past the occurrence last without a run: the skip records say which did not run and why.
-func (s *Store) PassOver(ctx context.Context, sched schedule.Schedule, last time.Time, skips []schedule.Skip, next time.Time, ttl time.Time) error {
-	set := map[string]any{schema.LastNominal: schema.Time(last)}
-	for k, v := range due(sched.ID, next) {
+// PassOver moves a schedule on past occurrences without a run: a skip record says which did not run and why, and is
+// extended while the range goes on.
+func (s *Store) PassOver(ctx context.Context, sched schedule.Schedule, p schedule.Passage, ttl time.Time) error {
+	set := map[string]any{schema.LastNominal: schema.Time(p.Range.Last), schema.SkipFirst: schema.Time(p.Range.First), schema.SkipKind: string(p.Range.Kind)}
+	for k, v := range due(sched.ID, p.Next) {
 		set[k] = v
 	}
 	w, err := s.scheduleWrite(sched, schedule.PassOver, nil, update{set: set})
 	if err != nil {
 		return err
 	}
-	return s.transact(ctx, withSkips([]write{w}, skips, ttl)...)
+	record := skipWrite(p.Range, ttl)
+	if p.Extends {
+		record = extendWrite(p.Range, ttl)
+	}
+	return s.transact(ctx, withSkips([]write{w, record}, p.Gaps, ttl)...)
+}
+
+// extendWrite makes a skip record longer. It carries no condition of its own: the schedule's, in the same transaction,
+// lets nobody else extend the range meanwhile, and a record that has expired begins anew.
+func extendWrite(sk schedule.Skip, ttl time.Time) write {
+	w := write{event: "extend skip", key: schema.SkipKey(sk.Schedule, sk.First, string(sk.Kind))}
+	w.update = w.expr.update(update{
+		set:   map[string]any{schema.Last: schema.Time(sk.Last), schema.ExpiresAt: ttl.Unix()},
+		first: map[string]any{schema.First: schema.Time(sk.First), schema.Reason: sk.Reason},
+		add:   map[string]int{schema.Count: sk.Count},
+	})
+	return w
 }
 
 // pauseWrite takes a schedule out of the due index, together with what else is written on it.

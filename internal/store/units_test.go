@@ -222,7 +222,7 @@ func TestIndexUnitsAreAsDocumented(t *testing.T) {
 		}},
 		{"pass over", 2, func(ctx context.Context) error {
 			s := read("s")
-			return m.PassOver(ctx, s, s.NextDue, []schedule.Skip{{Schedule: "s", Kind: schedule.SkipMissed, First: s.NextDue, Last: s.NextDue, Count: 1}}, s.NextDue.Add(time.Hour), ttl)
+			return m.PassOver(ctx, s, schedule.Passage{Range: schedule.Skip{Schedule: "s", Kind: schedule.SkipMissed, First: s.NextDue, Last: s.NextDue, Count: 1}, Next: s.NextDue.Add(time.Hour)}, ttl)
 		}},
 		{"pause", 1, func(ctx context.Context) error { return m.PauseSchedule(ctx, read("s"), act("s", "pause")) }},
 		{"resume the schedule", 1, func(ctx context.Context) error {

@@ -110,11 +110,16 @@ func changeWays() []way {
 	}
 	removed := on("delete", row{schema.State: "deleted", schema.NextDueAt: nil, schema.DueShard: nil, schema.DirKind: nil, schema.DirName: nil, schema.ExpiresAt: expires.Unix()})
 	passOver := func(ctx context.Context, s *store.Store, p place, r seen) error {
-		return s.PassOver(ctx, r.sched, passedLast, []schedule.Skip{skipOf(p), missedOf(p)}, nextDue.Add(24*time.Hour), expires)
+		return s.PassOver(ctx, r.sched, schedule.Passage{Range: missedOf(p), Gaps: []schedule.Skip{skipOf(p)}, Next: nextDue.Add(24 * time.Hour)}, expires)
 	}
-	passed := func(p place) []change {
-		return []change{skipRow(p), missedRow(p), {key: p.scheduleKey(), set: row{schema.LastNominal: passedLast, schema.NextDueAt: nextDue.Add(24 * time.Hour)}}}
+	extend := func(ctx context.Context, s *store.Store, p place, r seen) error {
+		return s.PassOver(ctx, r.sched, schedule.Passage{Range: missedOf(p), Extends: true, Next: nextDue.Add(24 * time.Hour)}, expires)
 	}
+	moved := func(p place) change {
+		m := missedOf(p)
+		return change{key: p.scheduleKey(), set: row{schema.LastNominal: m.Last, schema.NextDueAt: nextDue.Add(24 * time.Hour), schema.SkipFirst: m.First, schema.SkipKind: string(m.Kind)}}
+	}
+	passed := func(p place) []change { return []change{skipRow(p), missedRow(p), moved(p)} }
 	return []way{
 		{from: "active", event: "edit", given: inState("active", nil), token: true, do: edit(nextDue.Add(time.Hour)), want: edited(row{schema.NextDueAt: nextDue.Add(time.Hour)})},
 		{from: "active", event: "edit", name: "due no more", given: inState("active", nil), token: true, do: edit(time.Time{}), want: edited(row{schema.NextDueAt: nil, schema.DueShard: nil})},
@@ -126,13 +131,26 @@ func changeWays() []way {
 				return inState("active", nil)(p).add(k, row{schema.First: skipOf(p).First, schema.Last: skipOf(p).Last, schema.Count: 1, schema.Reason: "paused", schema.ExpiresAt: 7})
 			},
 			want: func(p place) []change { return passed(p)[1:] }},
-		{from: "active", event: "pass over", name: "nothing to record", given: inState("active", nil),
-			do: func(ctx context.Context, s *store.Store, _ place, r seen) error {
-				return s.PassOver(ctx, r.sched, nextDue, nil, time.Time{}, expires)
+		{from: "active", event: "pass over", name: "never due again", given: inState("active", nil),
+			do: func(ctx context.Context, s *store.Store, p place, r seen) error {
+				return s.PassOver(ctx, r.sched, schedule.Passage{Range: missedOf(p)}, expires)
 			},
 			want: func(p place) []change {
-				return []change{{key: p.scheduleKey(), set: row{schema.LastNominal: nextDue, schema.NextDueAt: nil, schema.DueShard: nil}}}
+				return []change{missedRow(p), {key: p.scheduleKey(), set: moved(p).set.lay(row{schema.NextDueAt: nil, schema.DueShard: nil})}}
 			}},
+		{from: "active", event: "pass over", name: "the range goes on", do: extend,
+			given: func(p place) world {
+				m := missedOf(p)
+				return inState("active", row{schema.SkipFirst: m.First, schema.SkipKind: string(m.Kind)})(p).
+					add(schema.SkipKey(p.schedule, m.First, string(m.Kind)), row{schema.First: m.First, schema.Last: m.First, schema.Count: 4, schema.Reason: "as before", schema.ExpiresAt: 7})
+			},
+			want: func(p place) []change {
+				m := missedOf(p)
+				return []change{{key: schema.SkipKey(p.schedule, m.First, string(m.Kind)), set: row{schema.Last: m.Last, schema.Count: 4 + m.Count, schema.ExpiresAt: expires.Unix()}},
+					{key: p.scheduleKey(), set: row{schema.LastNominal: m.Last, schema.NextDueAt: nextDue.Add(24 * time.Hour)}}}
+			}},
+		{from: "active", event: "pass over", name: "the range's record has expired", given: inState("active", nil), do: extend,
+			want: func(p place) []change { return []change{missedRow(p), moved(p)} }},
 		{from: "active", event: "pause", token: true, given: inState("active", nil),
 			do: func(ctx context.Context, s *store.Store, p place, r seen) error {
 				return s.PauseSchedule(ctx, r.sched, onSchedule(p, "pause"))
