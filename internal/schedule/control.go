@@ -6,6 +6,13 @@ import (
 	"fmt"
 )
 
+// ControlLedger is what the switches ask of the store.
+type ControlLedger interface {
+	Control(ctx context.Context) (Control, error)
+	// Switch replaces the control as read, in one transaction with its audit; another's turn meanwhile is a Conflict.
+	Switch(ctx context.Context, was, now Control, a Audit) error
+}
+
 // ControlSubject is what audits of the switches are about. Its blank keeps it apart from every schedule's id.
 const ControlSubject = "stage control"
 

@@ -139,6 +139,7 @@ type Run struct {
 	File         *RecordedFile
 	FileExpires  time.Time // wall time
 	LinkExpires  time.Time // wall time; never after FileExpires
+	LinksRevoked time.Time // wall time at which a person took all its links back, those of later recipients too; zero: nobody did
 	QueryNumber  int
 	QueryID      string
 	QueryEnded   bool

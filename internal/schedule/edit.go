@@ -29,6 +29,9 @@ type EditLedger interface {
 	ResumeSchedule(ctx context.Context, s Schedule, next time.Time, skips []Skip, ttl time.Time, a Audit) error
 	DeleteSchedule(ctx context.Context, s Schedule, expires time.Time, a Audit) error
 	Admit(ctx context.Context, a Admission) error
+	StopLedger
+	LinkKeeper
+	ControlLedger
 }
 
 // Editor carries out people's commands on schedules. Each reads, decides and writes on the condition of what it read;

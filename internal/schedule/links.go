@@ -102,6 +102,9 @@ func (l *Links) Open(ctx context.Context, token string) (string, error) {
 	case !sub.RevokedAt.IsZero():
 		gone.Why, gone.At = "revoked", sub.RevokedAt
 		return "", gone
+	case !run.LinksRevoked.IsZero():
+		gone.Why, gone.At = "revoked", run.LinksRevoked
+		return "", gone
 	case !now.Before(run.LinkExpires):
 		gone.Why, gone.At = "expired", run.LinkExpires
 		return "", gone

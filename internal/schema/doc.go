@@ -48,6 +48,8 @@
 //	skip records of a schedule                SCHED#id, SKIP#…                    consistent
 //	submissions of a run                      RUN#run, SUB#…                      consistent
 //	what people did to a subject              AUDIT#subject                       consistent
+//	versions of a definition                  SCHED#id, DEF#…                     consistent
+//	who opened a run's links                  RUN#run, ACCESS#…                   consistent
 //	messages that nobody could read           DEAD, DEAD#…                        consistent
 //	before one recipient: run, control,       five keys in one BatchGetItem       consistent
 //	  submission, suppression, unsubscription

@@ -101,6 +101,8 @@ const (
 	AdmittedBy  = "admitted_by" // token of the dispatcher or request that admitted
 	History     = "history"
 
+	LinksRevoked = "links_revoked_at" // a person took back all links of the run
+
 	// submission
 	Channel     = "channel"
 	Recipient   = "recipient"
@@ -235,7 +237,7 @@ func SubmissionKey(run, channel, recipientHash string) Key {
 }
 func SubmissionPartition(run string) Partition { return Partition("RUN#" + run) }
 func AccessKey(run, channel, recipientHash string, at time.Time, id string) Key {
-	return Key{SubmissionPartition(run), Sort("ACCESS#" + channel + "#" + recipientHash + "#" + Time(at) + "#" + id)}
+	return Key{SubmissionPartition(run), Sort(AccessPrefix + channel + "#" + recipientHash + "#" + Time(at) + "#" + id)}
 }
 func SuppressionKey(channel, recipientHash string) Key {
 	return Key{Partition("RCPT#" + channel + "#" + recipientHash), "SUPPRESSED"}
@@ -248,14 +250,16 @@ func SourceKey(name string) Key  { return Key{Partition("SOURCE#" + name), "META
 func AuditKey(subject string, at time.Time, id string) Key {
 	return Key{Partition("AUDIT#" + subject), Sort(Time(at) + "#" + id)}
 }
-func DeadLetterKey(messageID string) Key { return Key{"DEAD", Sort("DEAD#" + messageID)} }
+func DeadLetterKey(messageID string) Key { return Key{"DEAD", Sort(DeadPrefix + messageID)} }
 func ControlKey(stage string) Key        { return Key{"CONTROL", Sort(stage)} }
 func ClockKey(stage string) Key          { return Key{"CONTROL", Sort(stage + "#CLOCK")} }
 
 // Sort key prefixes, for range reads.
 const (
-	RunPrefix  = "RUN#"
-	SkipPrefix = "SKIP#"
-	SubPrefix  = "SUB#"
-	DefPrefix  = "DEF#"
+	RunPrefix    = "RUN#"
+	SkipPrefix   = "SKIP#"
+	SubPrefix    = "SUB#"
+	AccessPrefix = "ACCESS#"
+	DeadPrefix   = "DEAD#"
+	DefPrefix    = "DEF#"
 )

@@ -139,7 +139,7 @@ func decodeRun(it item) (schedule.Run, error) {
 		State: schedule.RunState(str(it, schema.State)), Attempts: num(it, schema.Attempts), AttemptsLeft: num(it, schema.AttemptsLeft),
 		Yields: num(it, schema.Yields), Offers: num(it, schema.Offers), DeadLetters: num(it, schema.DeadLetters),
 		LeaseOwner: str(it, schema.LeaseOwner), LeaseEnd: t.read(it, schema.LeaseEnd),
-		WakeAt: t.read(it, schema.WakeAt), FileExpires: t.read(it, schema.FileExpires), LinkExpires: t.read(it, schema.LinkExpires), QueryNumber: num(it, schema.QueryNumber),
+		WakeAt: t.read(it, schema.WakeAt), FileExpires: t.read(it, schema.FileExpires), LinkExpires: t.read(it, schema.LinkExpires), LinksRevoked: t.read(it, schema.LinksRevoked), QueryNumber: num(it, schema.QueryNumber),
 		QueryID: str(it, schema.QueryID), QueryEnded: flag(it, schema.QueryEnded), ErrorCode: str(it, schema.ErrorCode),
 		ErrorText: str(it, schema.ErrorText), StopBy: str(it, schema.StopBy), StopWhy: str(it, schema.StopWhy),
 		RequestedBy: str(it, schema.RequestedBy), RequestHash: str(it, schema.RequestHash), CreatedAt: t.read(it, schema.CreatedAt),

@@ -31,12 +31,11 @@ func (s *Store) Definition(ctx context.Context, id string, version int) (schedul
 	if len(it) == 0 {
 		return schedule.Version{}, schedule.ErrNotFound
 	}
-	var t times
-	v := schedule.Version{Number: num(it, schema.Version), Hash: str(it, schema.Hash), CreatedBy: str(it, schema.CreatedBy), CreatedAt: t.read(it, schema.CreatedAt)}
-	if err := json.Unmarshal([]byte(str(it, schema.Body)), &v.Definition); err != nil {
-		return v, fmt.Errorf("definition %s version %d: %w", id, version, err)
+	v, err := decodeVersion(it)
+	if err != nil {
+		return v, fmt.Errorf("definition of %s: %w", id, err)
 	}
-	return v, t.err
+	return v, nil
 }
 
 // CreateSchedule records a schedule and its first version.

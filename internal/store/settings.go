@@ -213,17 +213,16 @@ func (s *Store) DeadLetters(ctx context.Context) ([]schedule.DeadLetter, error) 
 	var all []schedule.DeadLetter
 	var from item
 	for {
-		p, err := s.query(ctx, below(schema.DeadLetterKey("").PK, "DEAD#", false), from, 0)
+		p, err := s.query(ctx, below(schema.DeadLetterKey("").PK, schema.DeadPrefix, false), from, 0)
 		if err != nil {
 			return nil, err
 		}
-		var t times
 		for _, it := range p.items {
-			all = append(all, schedule.DeadLetter{MessageID: string(keyOf(it).SK)[len("DEAD#"):], Body: str(it, schema.Message), Queue: str(it, schema.Queue),
-				Reason: str(it, schema.Reason), At: t.read(it, schema.CreatedAt)})
-		}
-		if t.err != nil {
-			return nil, t.err
+			d, err := decodeDead(it)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, d)
 		}
 		if from = p.next; len(from) == 0 {
 			return all, nil
