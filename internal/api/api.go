@@ -69,7 +69,7 @@ func configuration(version string) huma.Config {
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
 	c.RejectUnknownQueryParameters = true
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"token": {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "A token of the stack's user pool; its groups are the caller's roles."},
+		"token": {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "A token of the issuer that the stack's output Issuer names; its groups are the caller's roles."},
 	}
 	return c
 }

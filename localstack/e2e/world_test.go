@@ -11,8 +11,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +159,7 @@ func scene(t *testing.T) {
 	if !listed {
 		t.Fatalf("the table of scenarios does not list %s", t.Name())
 	}
+	answering(t)
 	row := scenario.Row{Cloud: cloud.name, Test: s.Test, Outcome: scenario.OK}
 	write := func() {
 		if err := scenario.Write(cloud.rows, row); err != nil {
@@ -311,6 +314,17 @@ func eventually(t *testing.T, what string, look func() (done bool, seen string))
 	await(t.Context(), t, what, look)
 }
 
+// answering ends a test at once when the cloud has died: nothing it waits for can come any more.
+func answering(t *testing.T) {
+	t.Helper()
+	address := strings.TrimPrefix(aws.ToString(cloud.aws.BaseEndpoint), "http://")
+	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
+	if err != nil {
+		t.Fatalf("%s no longer answers (%v); see %s, then run scripts/test e2e again", cloud.name, err, filepath.Join(filepath.Dir(os.Getenv("ALMANAC_OUTPUTS")), "logs", "emulator.log"))
+	}
+	conn.Close()
+}
+
 // await is eventually for clean-ups, whose test's context has ended.
 func await(ctx context.Context, t *testing.T, what string, look func() (done bool, seen string)) {
 	t.Helper()
@@ -320,6 +334,7 @@ func await(ctx context.Context, t *testing.T, what string, look func() (done boo
 		if done {
 			return
 		}
+		answering(t)
 		if time.Now().After(end) {
 			t.Fatalf("%s did not come within %s; last seen: %s", what, patience, seen)
 		}

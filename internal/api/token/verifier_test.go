@@ -325,3 +325,26 @@ func TestAnIssuerThatCannotBeAskedIsNotTheCallersFault(t *testing.T) {
 		t.Errorf("logged: %s", &log)
 	}
 }
+
+// FuzzToken: whatever is sent, nothing is let in but what the issuer's key has signed, and nothing breaks.
+func FuzzToken(f *testing.F) {
+	mine, other := pair()
+	valid := sign(f, mine, jose.RS256, map[string]any{"kid": "k1"}, access())
+	f.Add("Bearer " + valid)
+	f.Add("Bearer " + sign(f, other, jose.RS256, map[string]any{"kid": "k1"}, access()))
+	f.Add("Bearer " + unsigned(map[string]any{"alg": "none", "kid": "k1"}, access(), nil))
+	f.Add("Bearer " + unsigned(map[string]any{"alg": "RS256", "kid": "k1", "crit": []string{"b64"}, "b64": false}, access(), []byte("x")))
+	f.Add("bearer {\"payload\":\"e30\",\"signatures\":[]}")
+	f.Add("Basic eDp5")
+	v := verifier()
+	f.Fuzz(func(t *testing.T, authorization string) {
+		claims, err := ask(v, authorization)
+		// White space between is not part of a token, and the last character has bits to spare.
+		if err == nil && !strings.Contains(strings.Join(strings.Fields(authorization), ""), valid[:len(valid)-1]) {
+			t.Fatalf("%q is let in with %v", authorization, claims)
+		}
+		if err != nil && !errors.Is(err, api.ErrNoClaims) {
+			t.Fatalf("%q: %v", authorization, err)
+		}
+	})
+}
