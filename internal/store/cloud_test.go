@@ -17,7 +17,8 @@ import (
 
 // runners are the DynamoDBs on loopback that the suite is run on: by name, the setting that holds the endpoint.
 var runners = map[string]string{
-	"emulator": "ALMANAC_ENDPOINT",
+	"emulator":       "ALMANAC_ENDPOINT",
+	"dynamodb local": "ALMANAC_DYNAMODB_LOCAL",
 }
 
 func TestConformanceOnLoopback(t *testing.T) {

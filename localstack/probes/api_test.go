@@ -115,6 +115,9 @@ func get(t *testing.T, address, token string) (int, string) {
 
 func TestHTTPAPIAuthorizer(t *testing.T) {
 	t.Parallel()
+	if !asOnAWS(t) {
+		return
+	}
 	pool, clientID, tokens := people(t)
 	address := makeAPI(t, pool, clientID)
 	forged := func(token string) string {
@@ -129,7 +132,7 @@ func TestHTTPAPIAuthorizer(t *testing.T) {
 		{"an access token, whose client_id is the audience", *tokens.AccessToken, 200}, {"an id token, whose aud is the audience", *tokens.IdToken, 200},
 	} {
 		if got, body := get(t, address+"/closed", c.token); got != c.want {
-			t.Errorf("%s: %d %s, want %d", c.name, got, body, c.want)
+			unlike(t, "%s: %d %s, want %d", c.name, got, body, c.want)
 		}
 	}
 	_, body := get(t, address+"/closed", *tokens.AccessToken)
@@ -147,33 +150,39 @@ func TestHTTPAPIAuthorizer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if event.Version != "2.0" || event.Path != "/closed" || event.Context.HTTP.Method != "GET" || event.Context.HTTP.SourceIP == "" {
-		t.Errorf("the function got %s", body)
+		unlike(t, "the function got %s", body)
 	}
 	// https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-jwt-authorizer.html: claims are texts there, a
 	// list as "[admin]".
 	t.Logf("groups arrive as %T %v", event.Context.Authorizer.JWT.Claims["cognito:groups"], event.Context.Authorizer.JWT.Claims["cognito:groups"])
 	if got, _ := get(t, address+"/open/abc", ""); got != 200 {
-		t.Errorf("a route without an authorizer: %d, want 200", got)
+		unlike(t, "a route without an authorizer: %d, want 200", got)
 	}
 }
 
 func TestHTTPAPIRefusesAnotherAudience(t *testing.T) {
 	t.Parallel()
+	if !asOnAWS(t) {
+		return
+	}
 	pool, _, tokens := people(t)
 	address := makeAPI(t, pool, "somebody-else")
 	for kind, token := range map[string]string{"access": *tokens.AccessToken, "id": *tokens.IdToken} {
 		if got, body := get(t, address+"/closed", token); got != 401 {
-			t.Errorf("an %s token for another audience: %d %s, want 401", kind, got, body)
+			unlike(t, "an %s token for another audience: %d %s, want 401", kind, got, body)
 		}
 	}
 }
 
 func TestHTTPAPIPathForm(t *testing.T) {
 	t.Parallel()
+	if !asOnAWS(t) {
+		return
+	}
 	pool, clientID, _ := people(t)
 	address := makeAPI(t, pool, clientID)
 	id, _, _ := strings.Cut(strings.TrimPrefix(address, "http://"), ".")
 	if got, body := get(t, endpoint+"/_aws/execute-api/"+id+"/$default/open/abc", ""); got != 200 {
-		t.Errorf("the API by its path on loopback: %d %s", got, body)
+		unlike(t, "the API by its path on loopback: %d %s", got, body)
 	}
 }

@@ -46,6 +46,9 @@ func waitQuery(t *testing.T, id string) (state, reason, location string) {
 
 func TestAthenaTokenStartsASecondQuery(t *testing.T) {
 	t.Parallel()
+	if !divergence(t) {
+		return
+	}
 	bucket := name(t, "")
 	makeBucket(t, bucket)
 	token := strings.Repeat(run, 5)
@@ -53,12 +56,15 @@ func TestAthenaTokenStartsASecondQuery(t *testing.T) {
 	second := must(query(t, bucket, "SELECT 1", token, nil))(t)
 	// https://docs.aws.amazon.com/athena/latest/APIReference/API_StartQueryExecution.html: the same token, the same query.
 	if first == second {
-		mended(t, "the same token gives the same query %s", first)
+		like(t, "the same token gives the same query %s", first)
 	}
 }
 
 func TestAthenaResultFileLiesElsewhere(t *testing.T) {
 	t.Parallel()
+	if !divergence(t) {
+		return
+	}
 	bucket := name(t, "")
 	makeBucket(t, bucket)
 	id := must(query(t, bucket, "SELECT NULL AS a, '' AS b, 9007199254740993 AS c", strings.Repeat(run, 5), nil))(t)
@@ -74,13 +80,16 @@ func TestAthenaResultFileLiesElsewhere(t *testing.T) {
 	for _, o := range listed.Contents {
 		t.Logf("told %q, there is %q", told, *o.Key)
 		if *o.Key == told {
-			mended(t, "the result lies at %s, as told", told)
+			like(t, "the result lies at %s, as told", told)
 		}
 	}
 }
 
 func TestAthenaResultFileHasNullAndEmptyAlike(t *testing.T) {
 	t.Parallel()
+	if !divergence(t) {
+		return
+	}
 	bucket := name(t, "")
 	makeBucket(t, bucket)
 	id := must(query(t, bucket, "SELECT NULL AS a, '' AS b, 9007199254740993 AS c", strings.Repeat(run, 5), nil))(t)
@@ -112,7 +121,7 @@ func TestAthenaResultFileHasNullAndEmptyAlike(t *testing.T) {
 		lines := strings.Fields(string(content))
 		fields := strings.Split(lines[len(lines)-1], ",")
 		if fields[0] != fields[1] {
-			mended(t, "NULL is %s, empty text is %s", fields[0], fields[1])
+			like(t, "NULL is %s, empty text is %s", fields[0], fields[1])
 		}
 		return
 	}
@@ -121,17 +130,23 @@ func TestAthenaResultFileHasNullAndEmptyAlike(t *testing.T) {
 
 func TestAthenaSpeaksDuckDB(t *testing.T) {
 	t.Parallel()
+	if !divergence(t) {
+		return
+	}
 	bucket := name(t, "")
 	makeBucket(t, bucket)
 	// list_aggregate is DuckDB's, not Athena's.
 	id := must(query(t, bucket, "SELECT list_aggregate([1, 2, 4], 'sum') AS n", strings.Repeat(run, 5), nil))(t)
 	if state, reason, _ := waitQuery(t, id); state != "SUCCEEDED" {
-		mended(t, "DuckDB's own SQL: %s %s", state, reason)
+		like(t, "DuckDB's own SQL: %s %s", state, reason)
 	}
 }
 
 func TestAthenaIgnoresExecutionParameters(t *testing.T) {
 	t.Parallel()
+	if !divergence(t) {
+		return
+	}
 	bucket := name(t, "")
 	makeBucket(t, bucket)
 	id, err := query(t, bucket, "SELECT ? AS n", strings.Repeat(run, 5), map[string]any{"ExecutionParameters": []string{"1"}})
@@ -139,6 +154,6 @@ func TestAthenaIgnoresExecutionParameters(t *testing.T) {
 		return // refused: as told in the row
 	}
 	if state, reason, _ := waitQuery(t, id); state == "SUCCEEDED" {
-		mended(t, "a query with a parameter: %s %s", state, reason)
+		like(t, "a query with a parameter: %s %s", state, reason)
 	}
 }

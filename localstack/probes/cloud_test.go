@@ -1,10 +1,11 @@
 //go:build cloud
 
-// Package probes asks a running local cloud how it behaves. Each row of ../DIVERGENCES.md has its probe here: it holds
-// while the row is true, and fails once a newer emulator does as AWS does, so that the row can go.
+// Package probes asks a running local cloud how it behaves. Each row of ../DIVERGENCES.md has its probe here, and a cell
+// for each cloud: the probe fails where the cloud does otherwise than its cell says, also when a newer emulator has
+// learnt to do as AWS does, so that the row can go.
 //
-// The tests need a cloud: scripts/test starts one and sets ALMANAC_ENDPOINT. The build tag keeps them out of a plain
-// "go test ./...".
+// The tests need a cloud: scripts/test starts one and sets ALMANAC_ENDPOINT and ALMANAC_CLOUD. The build tag keeps them
+// out of a plain "go test ./...".
 package probes
 
 import (
@@ -18,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,6 +56,10 @@ func TestMain(m *testing.M) {
 	endpoint = os.Getenv("ALMANAC_ENDPOINT")
 	if endpoint == "" {
 		fmt.Fprintln(os.Stderr, "ALMANAC_ENDPOINT is not set: the probes need a running local cloud. Run scripts/test, or: .local/bin/cloud start -instance test && eval \"$(.local/bin/cloud env -instance test)\"")
+		os.Exit(1)
+	}
+	if !slices.Contains(columns, cloud) {
+		fmt.Fprintf(os.Stderr, "ALMANAC_CLOUD is %q; right are %s\n", cloud, strings.Join(columns, ", "))
 		os.Exit(1)
 	}
 	var err error
@@ -157,15 +163,16 @@ func codeOf(err error) string {
 	return ""
 }
 
-// mended is the failure of a probe whose divergence is no longer there.
-func mended(t *testing.T, format string, args ...any) {
-	t.Helper()
-	t.Fatalf("the divergence is mended or has changed: "+format+"\nlook at its row in localstack/DIVERGENCES.md, and at what was done because of it", args...)
-}
-
 // eventually waits until look is content, asking often; it fails with look's last word after the given time.
 func eventually(t *testing.T, within time.Duration, look func() (ok bool, saw string)) {
 	t.Helper()
+	if ok, saw := happens(within, look); !ok {
+		t.Fatalf("not within %s; last seen: %s", within, saw)
+	}
+}
+
+// happens waits until look is content, and tells whether that came about within the given time.
+func happens(within time.Duration, look func() (ok bool, saw string)) (bool, string) {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -173,11 +180,11 @@ func eventually(t *testing.T, within time.Duration, look func() (ok bool, saw st
 	for {
 		ok, saw := look()
 		if ok {
-			return
+			return true, saw
 		}
 		select {
 		case <-deadline.C:
-			t.Fatalf("not within %s; last seen: %s", within, saw)
+			return false, saw
 		case <-tick.C:
 		}
 	}
@@ -294,6 +301,14 @@ func makeFunction(t *testing.T, function string, change func(*lambda.CreateFunct
 	if _, err := functions().CreateFunction(t.Context(), in); err != nil {
 		t.Fatalf("create function %s: %v", function, err)
 	}
+	// https://docs.aws.amazon.com/lambda/latest/dg/functions-states.html: it cannot be invoked before it is active.
+	eventually(t, 30*time.Second, func() (bool, string) {
+		out, err := functions().GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: &function})
+		if err != nil {
+			return false, err.Error()
+		}
+		return out.State == lambdatypes.StateActive, string(out.State) + " " + aws.ToString(out.StateReason)
+	})
 	t.Cleanup(func() {
 		functions().DeleteFunction(context.Background(), &lambda.DeleteFunctionInput{FunctionName: &function}) //nolint:errcheck // the cloud is thrown away
 	})
@@ -374,6 +389,13 @@ func waitDeliveries(t *testing.T, key string, n int, within time.Duration) []del
 		return len(all) >= n, fmt.Sprintf("%d of %d deliveries of %s", len(all), n, key)
 	})
 	return all
+}
+
+// delivered tells whether a key is noted n times within the given time.
+func delivered(t *testing.T, key string, n int, within time.Duration) bool {
+	t.Helper()
+	ok, _ := happens(within, func() (bool, string) { return len(deliveries(t, key)) >= n, "" })
+	return ok
 }
 
 func connect(t *testing.T, queueARN, function string, change func(*lambda.CreateEventSourceMappingInput)) {

@@ -11,39 +11,70 @@ import (
 
 var (
 	probeForm = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`")
-	testForm  = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9]*)\(t \*testing\.T\)`)
+	testForm  = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9]*)\(t \*testing\.T\) \{\n\tt\.Parallel\(\)\n\tif !(asOnAWS|divergence)\(t\)`)
+	anyTest   = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9]*)\(t \*testing\.T\)`)
 )
 
-// registered gives the probes that the rows of the register name, one a row.
-func registered(t *testing.T) []string {
+// columns of the register: behind what AWS does comes what each cloud does, in this order.
+var columns = []string{"ministack", "localstack", "dynamodb-local"}
+
+// What a cell says.
+const (
+	theSame       = "the same"
+	absent        = "absent"         // the cloud has no such service: "absent: `service`"
+	notApplicable = "does not apply" // "does not apply: why"
+	differs       = "differs"        // anything else
+)
+
+func kindOf(cell string) string {
+	for _, kind := range []string{theSame, absent, notApplicable} {
+		if strings.HasPrefix(cell, kind) {
+			return kind
+		}
+	}
+	return differs
+}
+
+// row is one of the register.
+type row struct {
+	line  int
+	aws   string
+	cells map[string]string // by cloud
+	why   string            // what we do about it, or who relies on it
+	probe string
+}
+
+// rows reads the register.
+func rows(t *testing.T) []row {
 	t.Helper()
 	register, err := os.ReadFile("../DIVERGENCES.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var named []string
+	var all []row
 	for number, line := range strings.Split(string(register), "\n") {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| AWS") {
 			continue
 		}
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
-		probe := probeForm.FindAllStringSubmatch(cells[len(cells)-1], -1)
-		if len(probe) != 1 {
-			t.Errorf("DIVERGENCES.md, line %d: the last cell %q names %d probes, want one", number+1, cells[len(cells)-1], len(probe))
-			continue
+		if len(cells) != len(columns)+3 {
+			t.Fatalf("DIVERGENCES.md, line %d has %d cells, want %d", number+1, len(cells), len(columns)+3)
 		}
-		if len(cells) != 4 {
-			t.Errorf("DIVERGENCES.md, line %d has %d cells, want 4", number+1, len(cells))
+		r := row{line: number + 1, aws: cells[0], cells: map[string]string{}, why: cells[len(cells)-2]}
+		for i, cloud := range columns {
+			r.cells[cloud] = strings.TrimSpace(cells[1+i])
 		}
-		if !strings.Contains(cells[0], "](https://") {
-			t.Errorf("DIVERGENCES.md, line %d names no source for what AWS does: %q", number+1, cells[0])
+		named := probeForm.FindAllStringSubmatch(cells[len(cells)-1], -1)
+		if len(named) != 1 {
+			t.Fatalf("DIVERGENCES.md, line %d: the last cell %q names %d probes, want one", number+1, cells[len(cells)-1], len(named))
 		}
-		named = append(named, probe[0][1])
+		r.probe = named[0][1]
+		all = append(all, r)
 	}
-	return named
+	return all
 }
 
-// probes gives the tests of this folder that ask the cloud.
+// probes gives the tests of this folder that ask the cloud, and begin by saying what they look for.
 func probes(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
@@ -59,9 +90,13 @@ func probes(t *testing.T) []string {
 		if !strings.HasPrefix(string(source), "//go:build cloud\n") {
 			continue
 		}
-		for _, m := range testForm.FindAllStringSubmatch(string(source), -1) {
-			if m[1] != "TestMain" {
-				there = append(there, m[1])
+		begun := testForm.FindAllStringSubmatch(string(source), -1)
+		for _, m := range begun {
+			there = append(there, m[1])
+		}
+		for _, m := range anyTest.FindAllStringSubmatch(string(source), -1) {
+			if m[1] != "TestMain" && !slices.Contains(there, m[1]) {
+				t.Errorf("%s: %s does not begin by t.Parallel and asOnAWS or divergence, so its row is not compared with what it sees", file, m[1])
 			}
 		}
 	}
@@ -69,21 +104,52 @@ func probes(t *testing.T) []string {
 }
 
 func TestEachRowOfTheRegisterHasItsProbeAndEachProbeItsRow(t *testing.T) {
-	named, there := registered(t), probes(t)
-	if len(named) < 20 || len(there) < 20 {
-		t.Fatalf("found %d rows and %d probes: the form of one of them has changed", len(named), len(there))
+	all, there := rows(t), probes(t)
+	if len(all) < 20 || len(there) < 20 {
+		t.Fatalf("found %d rows and %d probes: the form of one of them has changed", len(all), len(there))
 	}
-	for i, probe := range named {
-		if !slices.Contains(there, probe) {
-			t.Errorf("DIVERGENCES.md names the probe %s, which does not exist", probe)
+	named := map[string]int{}
+	for _, r := range all {
+		if !slices.Contains(there, r.probe) {
+			t.Errorf("line %d names the probe %s, which does not exist", r.line, r.probe)
 		}
-		if slices.Contains(named[:i], probe) {
-			t.Errorf("DIVERGENCES.md names the probe %s in two rows", probe)
+		if named[r.probe]++; named[r.probe] > 1 {
+			t.Errorf("line %d names the probe %s, as another row does", r.line, r.probe)
 		}
 	}
 	for _, probe := range there {
-		if !slices.Contains(named, probe) {
+		if named[probe] == 0 {
 			t.Errorf("the probe %s has no row in DIVERGENCES.md", probe)
+		}
+	}
+}
+
+func TestEachRowSaysWhatEachCloudDoes(t *testing.T) {
+	for _, r := range rows(t) {
+		if !strings.Contains(r.aws, "](https://") {
+			t.Errorf("line %d names no source for what AWS does: %q", r.line, r.aws)
+		}
+		if strings.TrimSpace(r.why) == "" {
+			t.Errorf("line %d does not say what is done about it, or who relies on it", r.line)
+		}
+		for cloud, cell := range r.cells {
+			switch kindOf(cell) {
+			case absent:
+				if !strings.HasPrefix(cell, "absent: `") {
+					t.Errorf("line %d, %s: %q; want absent: `service`", r.line, cloud, cell)
+				}
+			case notApplicable:
+				if !strings.HasPrefix(cell, "does not apply: ") {
+					t.Errorf("line %d, %s: %q; want does not apply: why", r.line, cloud, cell)
+				}
+			case differs:
+				if len(cell) < 5 {
+					t.Errorf("line %d, %s: %q says nothing", r.line, cloud, cell)
+				}
+			}
+			if onlyTables := strings.HasPrefix(r.probe, "TestDynamoDB"); cloud == "dynamodb-local" && onlyTables == (kindOf(cell) == notApplicable) {
+				t.Errorf("line %d: the cell of dynamodb-local is %q for the probe %s", r.line, cell, r.probe)
+			}
 		}
 	}
 }

@@ -55,7 +55,7 @@ class RuntimeAPI:
         self._lock = threading.Lock()
         self._current: str | None = None
         self._answer: Future[Answer] = Future()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.daemon_threads = True
         self._server.block_on_close = False  # a thread that waits for the next invocation must not hold up the end
         self._server.api = self
@@ -114,6 +114,13 @@ def _settle(future: Future, value: object) -> bool:
         return False
     future.set_result(value)
     return True
+
+
+class _Server(ThreadingHTTPServer):
+    api: RuntimeAPI
+
+    def handle_error(self, *_: object) -> None:
+        """Nothing: a process that ended has left its connections, and how it ended is told to the caller."""
 
 
 class _Handler(BaseHTTPRequestHandler):

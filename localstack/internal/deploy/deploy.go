@@ -68,7 +68,7 @@ func (d Deployer) cdk(ctx context.Context, dir string, watch io.Writer, args ...
 		out = io.MultiWriter(log, watch)
 	}
 	path := filepath.Join(i.Root, "infra", "node_modules", ".bin", "cdk")
-	cmd := exec.CommandContext(ctx, path, append(args, "-c", "stage="+Stage, "-c", "cloud="+string(i.Cloud), "--output", i.CDKOut(), "--no-notices", "--ci")...)
+	cmd := exec.CommandContext(ctx, path, append(append(args, Settings(i)...), "--output", i.CDKOut(), "--no-notices", "--ci")...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = dir, out, out, Env(i, os.Environ())
 	if err := cmd.Run(); err != nil {
 		return step.Fail(err, fmt.Sprintf("cdk %s: %v", args[0], err), "read the end of its output below, the whole is in "+i.CDKLog()).
@@ -77,11 +77,20 @@ func (d Deployer) cdk(ctx context.Context, dir string, watch io.Writer, args ...
 	return nil
 }
 
+// Settings are what the app is told of the cloud, as the CDK's context.
+func Settings(i instance.Instance) []string {
+	settings := []string{"-c", "stage=" + Stage, "-c", "cloud=" + string(i.Cloud)}
+	if i.Cloud == instance.LocalStack { // which has no user pools
+		settings = append(settings, "-c", "issuer="+i.Issuer())
+	}
+	return settings
+}
+
 // Env is the person's environment with every AWS setting replaced by the instance's.
 func Env(i instance.Instance, environ []string) []string {
 	var env []string
 	for _, v := range environ {
-		if !strings.HasPrefix(v, "AWS_") && !strings.HasPrefix(v, "CDK_") {
+		if !strings.HasPrefix(v, "AWS_") && !strings.HasPrefix(v, "CDK_") && !strings.HasPrefix(v, "ALMANAC_ISSUER=") {
 			env = append(env, v)
 		}
 	}

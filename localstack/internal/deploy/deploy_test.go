@@ -82,3 +82,18 @@ func TestLastLine(t *testing.T) {
 		t.Errorf("a long line is shown in full: %d", len(l.get()))
 	}
 }
+
+func TestSettingsNameTheIssuerOnlyWhereThereAreNoUserPools(t *testing.T) {
+	for cloud, want := range map[instance.Cloud]string{
+		instance.MiniStack:  "-c stage=local -c cloud=ministack",
+		instance.LocalStack: "-c stage=local -c cloud=localstack -c issuer=http://127.0.0.1:5569",
+	} {
+		i, err := instance.New("/repo", "other", cloud, 5566)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(Settings(i), " "); got != want {
+			t.Errorf("%s: %s, want %s", cloud, got, want)
+		}
+	}
+}
