@@ -128,7 +128,9 @@ func (c *Channel) Send(ctx context.Context, d channel.Delivery, f channel.Frozen
 		return broken(err, w.NothingLeft(err))
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)) // the status is the verdict, whatever becomes of the body
+	if res.StatusCode != http.StatusSwitchingProtocols { // after a 101 the body is the bare connection, which no deadline ends
+		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)) // the status is the verdict, whatever becomes of the body
+	}
 	return answered(res.StatusCode, res.Header.Get("Retry-After"), now)
 }
 

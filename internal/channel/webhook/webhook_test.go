@@ -231,3 +231,37 @@ func TestConfiguration(t *testing.T) {
 		t.Error("a good secret")
 	}
 }
+
+// A receiver that switches protocols and then says nothing must not hold the worker: net/http hands out the bare
+// connection, which the request's deadline does not end.
+func TestSwitchingProtocolsIsARefusalAtOnce(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(func() { conn.Close() })
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: nothing\r\n\r\n")
+	}))
+	t.Cleanup(server.Close)
+	c, err := New(&rotating{calls: [][]string{{secret(1)}}}, Config{Private: loopback, Timeout: time.Second, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := delivery(server.URL + "/hook")
+	f, err := c.Freeze(t.Context(), d, start, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdict := make(chan channel.Verdict, 1)
+	go func() { verdict <- c.Send(t.Context(), d, f) }()
+	select {
+	case v := <-verdict:
+		if v.Outcome != channel.Refused || !strings.Contains(v.Detail, "101") {
+			t.Errorf("%+v, want a refusal that names 101", v)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("Send still waits, ten times its time-out later")
+	}
+}
