@@ -15,9 +15,6 @@ def main() -> int:
     if complaint:
         print(complaint, file=sys.stderr)
         return 2
-    from process_executor import loopback
-
-    loopback.only()
     from localstack.runtime.main import main as serve
 
     return serve()

@@ -2,9 +2,9 @@
 
 import functools
 
-from twisted.internet import endpoints
-
 
 def only() -> None:
-    """Has every server of this process that names no address listen on loopback. To be called before LocalStack starts."""
+    """Has every server of this process that names no address listen on loopback. To be called before one is made."""
+    from twisted.internet import endpoints
+
     endpoints.TCP4ServerEndpoint = functools.partial(endpoints.TCP4ServerEndpoint, interface="127.0.0.1")

@@ -9,7 +9,7 @@ from localstack.services.lambda_.invocation.lambda_models import FunctionVersion
 from localstack.services.lambda_.invocation.plugins import RuntimeExecutorPlugin
 from localstack.services.lambda_.invocation.runtime_executor import RuntimeExecutor
 
-from process_executor import mail, refusals
+from process_executor import loopback, mail, refusals
 from process_executor.environment import Environment
 
 # The setting with the SMTP server, host:port.
@@ -72,6 +72,11 @@ class ProcessExecutorPlugin(RuntimeExecutorPlugin):
 
     def load(self, *_: object, **__: object) -> type[RuntimeExecutor]:
         return ProcessExecutor
+
+
+@hooks.on_infra_start()
+def listen_on_loopback() -> None:
+    loopback.only()
 
 
 @hooks.on_infra_start()

@@ -140,7 +140,7 @@ class EntryPointsTest(unittest.TestCase):
         points = (here / "process_executor-1.0.dist-info" / "entry_points.txt").read_text()
         source = (here / "process_executor" / "plugin.py").read_text()
         named = [line.split("process_executor.plugin:")[1] for line in points.splitlines() if "=" in line]
-        self.assertEqual(len(named), 3)
+        self.assertEqual(len(named), 4)
         for name in named:
             self.assertRegex(source, rf"(?m)^(class|def) {name}\b")
 

@@ -156,13 +156,98 @@ func TestMiniStackEnvHasNothingOfThePersonsOwn(t *testing.T) {
 	}
 }
 
-func TestPinnedVersionIsTheOneThatIsChecked(t *testing.T) {
-	text, err := os.ReadFile("../../requirements.txt")
+func TestPinnedVersionsAreThoseThatAreChecked(t *testing.T) {
+	for path, want := range map[string]string{
+		"../../requirements.txt":                      "\nministack==" + MiniStackVersion + " ",
+		"../../requirements-localstack.txt":           "\nlocalstack-core==" + LocalStackVersion + " ",
+		"../../executor/process_executor/versions.py": "\nLOCALSTACK = \"" + LocalStackVersion + "\"\n",
+		"../../compose.yaml":                          "image: localstack/localstack:" + LocalStackVersion + "\n",
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q", path, want)
+		}
+	}
+}
+
+func TestLocalStackEnvHasNothingOfThePersonsOwnAndAsksNobody(t *testing.T) {
+	i, err := instance.New("/repo", "test-localstack", instance.LocalStack, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), "\nministack=="+MiniStackVersion+" ") {
-		t.Errorf("requirements.txt does not pin ministack==%s", MiniStackVersion)
+	asked := []string{}
+	env := localStackEnv(i, func(name string) string { asked = append(asked, name); return "/bin" })
+	if !slices.Equal(asked, []string{"PATH"}) {
+		t.Errorf("takes over %v, want PATH alone", asked)
+	}
+	for _, want := range []string{
+		"GATEWAY_LISTEN=127.0.0.1:4766", "LOCALSTACK_HOST=localhost:4766", "PROCESS_EXECUTOR_SMTP=127.0.0.1:4767", "DYNAMODB_LOCAL_PORT=4770",
+		"PYTHONPATH=/repo/localstack/executor", "DISABLE_EVENTS=1", "LAMBDA_RUNTIME_EXECUTOR=process", "TMPDIR=/repo/.local/test-localstack/tmp",
+	} {
+		if !slices.Contains(env, want) {
+			t.Errorf("lacks %s", want)
+		}
+	}
+}
+
+// The container has the settings of the process, but for paths and for the DynamoDB Local beside it.
+func TestContainerHasTheSameSettings(t *testing.T) {
+	text, err := os.ReadFile("../../compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := instance.New("/repo", "demo-localstack", instance.LocalStack, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := []string{"PATH", "HOME", "LANG", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "TMPDIR", "XDG_CACHE_HOME", "FILESYSTEM_ROOT", "PYTHONPATH", "OVERRIDE_IN_DOCKER", "DYNAMODB_LOCAL_PORT"}
+	for _, setting := range localStackEnv(i, func(string) string { return "" }) {
+		name, value, _ := strings.Cut(setting, "=")
+		if want := fmt.Sprintf("\n      %s: %q\n", name, value); !slices.Contains(here, name) && !strings.Contains(string(text), want) {
+			t.Errorf("compose.yaml lacks %s", strings.TrimSpace(want))
+		}
+	}
+}
+
+func TestLocalStackStartsEmptyAfterACleanStopToo(t *testing.T) {
+	e := emulator(t, healthy(LocalStackVersion), true)
+	e.Instance.Cloud = instance.LocalStack
+	if err := os.WriteFile(e.Instance.UncleanMark(), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(e.Instance.Outputs(), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if outcome, err := e.Stop(t.Context()); err != nil || outcome != process.Stopped {
+		t.Fatal(outcome, err)
+	}
+	if lost, err := e.discardUnsaved(t.Context()); err != nil || !lost {
+		t.Errorf("lost %t, %v, want lost", lost, err)
+	}
+	if _, err := os.Stat(e.Instance.Outputs()); err == nil {
+		t.Error("the outputs of a cloud that is gone are still there")
+	}
+}
+
+func TestStartRefusesAnInstanceOfAnotherCloud(t *testing.T) {
+	e := emulator(t, healthy(MiniStackVersion), true)
+	if err := e.Instance.Claim(); err != nil {
+		t.Fatal(err)
+	}
+	e.Instance.Cloud = instance.LocalStack
+	if _, _, err := e.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "ministack") || !strings.Contains(err.Error(), "localstack") {
+		t.Errorf("%v, want an error that names both clouds", err)
+	}
+}
+
+func TestStartOfALocalStackWithoutItsTables(t *testing.T) {
+	e := emulator(t, healthy(LocalStackVersion), true)
+	e.Instance.Cloud = instance.LocalStack
+	if _, _, err := e.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "DynamoDB Local") || !strings.Contains(err.Error(), "scripts/down") {
+		t.Errorf("%v, want an error that names DynamoDB Local", err)
 	}
 }
 
