@@ -216,6 +216,15 @@ func nothing(t *testing.T, b *bench) {
 	if rs, err := b.Submissions(ctx, p.run()); len(rs) > 0 || err != nil {
 		t.Errorf("submissions: %v %v", rs, err)
 	}
+	if rs, next, err := b.Versions(ctx, p.schedule, "", 10); len(rs) > 0 || next != "" || err != nil {
+		t.Errorf("versions: %v %q %v", rs, next, err)
+	}
+	if rs, next, err := b.Accesses(ctx, p.run(), "", 10); len(rs) > 0 || next != "" || err != nil {
+		t.Errorf("accesses: %v %q %v", rs, next, err)
+	}
+	if rs, next, err := b.DeadLetterPage(ctx, "", 10); len(rs) > 0 || next != "" || err != nil {
+		t.Errorf("dead letters: %v %q %v", rs, next, err)
+	}
 	for name, read := range map[string]func() error{
 		"run":              func() error { _, err := b.Run(ctx, p.run()); return err },
 		"no run's id":      func() error { _, err := b.Run(ctx, "no-at-sign"); return err },
@@ -309,6 +318,9 @@ func hostileCursors(t *testing.T, b *bench) {
 		"queued":    func(from string) error { _, _, err := b.Open(ctx, false, 0, wall, from, 1); return err },
 		"running":   func(from string) error { _, _, err := b.Open(ctx, true, 0, wall, from, 1); return err },
 		"audits":    func(from string) error { _, _, err := b.Audits(ctx, p.schedule, from, 1); return err },
+		"versions":  func(from string) error { _, _, err := b.Versions(ctx, p.schedule, from, 1); return err },
+		"accesses":  func(from string) error { _, _, err := b.Accesses(ctx, p.run(), from, 1); return err },
+		"dead":      func(from string) error { _, _, err := b.DeadLetterPage(ctx, from, 1); return err },
 	}
 	for list, read := range reads {
 		for name, from := range cursors {
@@ -381,6 +393,9 @@ func readsFail(t *testing.T, b *bench) {
 		"queued":       func() error { _, _, err := b.Open(ctx, false, 0, wall, "", 10); return err },
 		"running":      func() error { _, _, err := b.Open(ctx, true, 0, wall, "", 10); return err },
 		"audits":       func() error { _, _, err := b.Audits(ctx, p.schedule, "", 10); return err },
+		"versions":     func() error { _, _, err := b.Versions(ctx, p.schedule, "", 10); return err },
+		"accesses":     func() error { _, _, err := b.Accesses(ctx, p.run(), "", 10); return err },
+		"dead page":    func() error { _, _, err := b.DeadLetterPage(ctx, "", 10); return err },
 		"before recipient": func() error {
 			_, err := b.BeforeRecipient(ctx, schedule.Run{Schedule: p.schedule, Occurrence: p.occurrence}, "email", "ff")
 			return err

@@ -239,6 +239,17 @@ func history(t *testing.T, b *bench) {
 // settingFaults loses the reply of each write that no table guards, and throttles it.
 func settingFaults(t *testing.T, b *bench) {
 	p := b.place()
+	// linked is a run and a submission of one act's own, written when it is first asked for.
+	made := map[string]seen{}
+	linked := func(a schedule.Audit) seen {
+		key := a.Subject + a.ID
+		if _, ok := made[key]; !ok {
+			p := b.place()
+			b.write(t, world{}.add(p.runKey(), runRow(p, "running")).add(p.subKey(), subRow(p, "submitted")))
+			made[key] = seen{run: schedule.Run{Schedule: p.schedule, Occurrence: p.occurrence}, sub: newSubmission(p)}
+		}
+		return made[key]
+	}
 	type doing = func(context.Context, schedule.Audit) error
 	// How a lost reply is settled: by the audit, by the row that stands already, or by writing it once more.
 	const (
@@ -259,6 +270,15 @@ func settingFaults(t *testing.T, b *bench) {
 		}},
 		{"source", audited, func(ctx context.Context, a schedule.Audit) error {
 			return b.PutSource(ctx, schedule.SourceConfig{Name: "s"}, a)
+		}},
+		{"switch", audited, func(ctx context.Context, a schedule.Audit) error {
+			return b.Switch(ctx, schedule.Control{}, schedule.Control{}, a)
+		}},
+		{"revoke one link", audited, func(ctx context.Context, a schedule.Audit) error {
+			return b.RevokeLink(ctx, linked(a).sub, a)
+		}},
+		{"revoke all links", audited, func(ctx context.Context, a schedule.Audit) error {
+			return b.RevokeLinks(ctx, linked(a).run, a)
 		}},
 		{"clock", twice, func(ctx context.Context, _ schedule.Audit) error { return b.SetClock(ctx, schedule.ClockSetting{}) }},
 		{"suppress", twice, func(ctx context.Context, _ schedule.Audit) error {

@@ -64,6 +64,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("audits", func(t *testing.T) { audits(t, b) })
 	t.Run("lists", func(t *testing.T) { lists(t, b) })
 	t.Run("settings", func(t *testing.T) { settings(t, b) })
+	t.Run("by hand", func(t *testing.T) { byHand(t, b) })
 	if n := b.tap.eventual.Load(); n > 0 {
 		t.Errorf("%d reads of the table's own rows may have been behind, want consistent reads", n)
 	}
