@@ -38,11 +38,17 @@ func started(t *testing.T) (*apitest.Product, caller) {
 // do calls as an administrator, checks the status and reads the answer.
 func (c caller) do(method, target, body string, status int, into any, headers ...string) events.APIGatewayV2HTTPResponse {
 	c.t.Helper()
+	return c.as("admin", method, target, body, status, into, headers...)
+}
+
+// as calls as somebody in the groups.
+func (c caller) as(groups, method, target, body string, status int, into any, headers ...string) events.APIGatewayV2HTTPResponse {
+	c.t.Helper()
 	path, query, _ := strings.Cut(target, "?")
 	e := events.APIGatewayV2HTTPRequest{RawPath: path, RawQueryString: query, Body: body, Headers: map[string]string{}}
 	e.RequestContext.HTTP.Method, e.RequestContext.HTTP.SourceIP = method, "192.0.2.7"
 	e.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{
-		Claims: map[string]string{"sub": "sub-1", "username": "ada", "cognito:groups": "[admin]"}}}
+		Claims: map[string]string{"sub": "sub-1", "username": "ada", "cognito:groups": "[" + groups + "]"}}}
 	for i := 0; i < len(headers); i += 2 {
 		e.Headers[headers[i]] = headers[i+1]
 	}
@@ -278,6 +284,26 @@ func TestListsGoOnWhereTheyEnded(t *testing.T) {
 	for id := range want {
 		if !got[id] {
 			t.Errorf("%s is missing", id)
+		}
+	}
+}
+
+// TestAPlanShowsViewersNoAddress: a plan compares with what stands, whose addresses only operators are shown.
+func TestAPlanShowsViewersNoAddress(t *testing.T) {
+	_, c := started(t)
+	text := func(recipients string) string {
+		return `{"id":"a","workspace":"EWR","name":"A","owner":"ops","source":"flights","query":"SELECT 1","recurrence":{"cron":"0 9 * * *"},"recipients":` + recipients + `}`
+	}
+	c.do("PUT", "/schedules/a", text(`[{"email":"ada@secret.example"},{"webhook":"https://hooks.secret.example/T0/TOKEN","secret":"ops"}]`), 201, nil)
+	plan := `{"definitions":[` + text(`[{"email":"eve@example.com"}]`) + `]}`
+	for groups, shown := range map[string]bool{"viewer": false, "viewer@EWR": false, "operator@EWR": true} {
+		var out api.PlanView
+		r := c.as(groups, "POST", "/schedules/plan", plan, 200, &out)
+		if got := strings.Contains(r.Body, "ada@secret.example") && strings.Contains(r.Body, "TOKEN"); got != shown {
+			t.Errorf("%s: addresses shown %v: %s", groups, got, r.Body)
+		}
+		if d := out.Changes[0].Diff; len(d) != 3 || !strings.HasPrefix(d[0], "recipients[0].email: ") {
+			t.Errorf("%s: %q, want a line for each field that differs", groups, d)
 		}
 	}
 }
