@@ -211,3 +211,16 @@ func TestOutsideTheLocalProfileThereIsNoClock(t *testing.T) {
 	c.as("admin", "GET", "/clock", "").problem(404, "")
 	c.as("admin", "PUT", "/clock", `{"at":"2013-07-02T00:00:00Z"}`).problem(404, "")
 }
+
+// TestAFileOfOthersIsNotReachedByANewName: who administers one workspace must not read another's data through a source
+// of their own on the same file.
+func TestAFileOfOthersIsNotReachedByANewName(t *testing.T) {
+	w, c := peopled(t)
+	c.as("admin", "PUT", "/sources/jfk-only", `{"engine":"sqlite","object":"jfk.sqlite","workspaces":["JFK"]}`).want(200)
+	w.writes = nil
+	p := c.as("admin@EWR", "PUT", "/sources/mine", `{"engine":"sqlite","object":"jfk.sqlite","workspaces":["EWR"]}`).problem(403, "")
+	if !strings.Contains(p.Detail, "admin@JFK") || len(w.writes) > 0 {
+		t.Fatalf("%q, wrote %v", p.Detail, w.writes)
+	}
+	c.as("admin@EWR admin@JFK", "PUT", "/sources/mine", `{"engine":"sqlite","object":"jfk.sqlite","workspaces":["EWR"]}`).want(200)
+}

@@ -75,14 +75,14 @@ func (s *server) putSource(ctx context.Context, in *struct {
 	if c.Name != in.Source {
 		return nil, wrong("name", c.Name, fmt.Sprintf("%q, as in the path", clip(in.Source)))
 	}
-	// A source is data of each workspace that may use it, before and after.
+	// A source is data of each workspace that may use it, before and after; and so is its file, whatever name leads there.
 	rows, err := s.Reader.Sources(ctx)
 	if err != nil {
 		return nil, err
 	}
 	touched := slices.Clone(c.Workspaces)
 	for _, row := range rows {
-		if row.Name == c.Name {
+		if row.Name == c.Name || row.Object == c.Object {
 			touched = append(touched, row.Workspaces...)
 		}
 	}
