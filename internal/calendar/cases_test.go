@@ -9,7 +9,7 @@ import (
 
 func mustParse(t testing.TB, cron, zone string, gap Gap) *Recurrence {
 	t.Helper()
-	r, err := Parse(Spec{cron, zone, gap})
+	r, err := Parse(Spec{Cron: cron, Zone: zone, Gap: gap})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestT2GapSkipLeavesARecord(t *testing.T) {
 		}
 	})
 	t.Run("D17 the rule that lies in every gap is refused", func(t *testing.T) {
-		_, err := Parse(Spec{"30 2 * 3 SUN#2", "America/New_York", GapSkip})
+		_, err := Parse(Spec{Cron: "30 2 * 3 SUN#2", Zone: "America/New_York", Gap: GapSkip})
 		if err == nil || !strings.Contains(err.Error(), "never due with gap skip in America/New_York") {
 			t.Errorf("got %v", err)
 		}

@@ -19,23 +19,26 @@ const searchYears = 41
 //
 // The library knows the years 1970 to 2099 only, so each year is searched through its twin: the year from 2000 to 2027
 // that has the same length and begins on the same weekday, hence the same calendar.
-type civil struct{ expr cronexpr.Expression }
+type civil struct {
+	fields
+	expr cronexpr.Expression
+}
 
 // newCivil hands the fields to the library as explicit lists: its own reading of ranges drops Sunday from "FRI-SUN" and
 // takes dialects that Parse refuses.
-func newCivil(f fields) (civil, error) {
+func newCivil(f fields) (*civil, error) {
 	line := strings.Join([]string{
 		numbers(f.minute), numbers(f.hour), f.dayList(), numbers(f.month), f.weekdayList(), "2000-2027",
 	}, " ")
 	e, err := cronexpr.Parse(line)
 	if err != nil {
-		return civil{}, fmt.Errorf("%q: %w", line, err)
+		return nil, fmt.Errorf("%q: %w", line, err)
 	}
-	return civil{*e}, nil
+	return &civil{f, *e}, nil
 }
 
 // next returns the first match strictly after c, to the second; zero if there is none within searchYears.
-func (v civil) next(c time.Time) time.Time {
+func (v *civil) next(c time.Time) time.Time {
 	e := v.expr // a copy: the library writes to the expression while it searches
 	for y := c.Year(); y <= c.Year()+searchYears; y++ {
 		from := time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC).Add(-time.Second)
@@ -50,6 +53,12 @@ func (v civil) next(c time.Time) time.Time {
 	}
 	return time.Time{}
 }
+
+func (v *civil) horizon(c time.Time) time.Time { return c.AddDate(searchYears, 0, 0) }
+
+func (v *civil) instants() bool { return v.everyHour }
+
+func (v *civil) passed(time.Time) string { return "" }
 
 // moveYears keeps month, day and time. Both years have the same calendar, or the day is December 31.
 func moveYears(t time.Time, years int) time.Time {

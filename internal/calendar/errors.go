@@ -7,7 +7,7 @@ import (
 
 // FieldError says that one field of a definition is wrong: which, its value, what is wrong with it, what would be right.
 type FieldError struct {
-	Field   string // as in the definition: cron, zone, gap, month
+	Field   string // as in the definition, below its recurrence: cron, every, holidays[3]; or month
 	Value   string // as it was written, whole
 	Problem string // completes "<value> …": "has 6 fields"
 	Want    string // completes "want …": "exactly five: minute hour …"

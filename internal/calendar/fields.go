@@ -72,7 +72,7 @@ func shape(cron string) (problem, want string) {
 	case len(cron) > MaxCron:
 		return fmt.Sprintf("has %d bytes", len(cron)), fmt.Sprintf("at most %d", MaxCron)
 	case n == 0:
-		return "is empty", wantCron
+		return "is empty", wantCron + "; or every, or workday, instead of cron"
 	case strings.HasPrefix(strings.TrimSpace(cron), "@"):
 		return "is a macro", wantCron + `, such as "0 0 * * *" for every day`
 	case n == 1:

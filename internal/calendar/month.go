@@ -46,12 +46,14 @@ func (m Month) Bounds(loc *time.Location) (start, end time.Time) {
 }
 
 func (z zone) startOf(m Month) time.Time {
-	p := z.locate(time.Date(m.Year, m.Month, 1, 0, 0, 0, 0, time.UTC))
-	if len(p.shown) == 0 {
-		return p.gap.at
-	}
-	return p.shown[0]
+	return z.first(m.first())
 }
+
+// first is the month's first midnight, civil.
+func (m Month) first() time.Time { return time.Date(m.Year, m.Month, 1, 0, 0, 0, 0, time.UTC) }
+
+// monthAt is the month of a civil time.
+func monthAt(c time.Time) Month { return Month{c.Year(), c.Month()} }
 
 // MonthOf returns the month whose Bounds in the zone hold t. Where clocks go back across midnight of the first, that may
 // be a month later than what the clock shows.
@@ -70,6 +72,6 @@ func (m Month) days() int { return time.Date(m.Year, m.Month+1, 0, 0, 0, 0, 0, t
 
 // hasFifth reports whether the weekday comes five times.
 func (m Month) hasFifth(d time.Weekday) bool {
-	first := time.Date(m.Year, m.Month, 1, 0, 0, 0, 0, time.UTC).Weekday()
+	first := m.first().Weekday()
 	return 29+(int(d)-int(first)+7)%7 <= m.days()
 }

@@ -33,11 +33,45 @@ func (r *Recurrence) Next(after time.Time) Next {
 // maxYear is the last year that RFC 3339 can write.
 const maxYear = 9999
 
+// next answers within start and limit.
 func (r *Recurrence) next(after time.Time) (at time.Time, skipped []left) {
+	after = r.from(after)
+	if !r.limit.IsZero() && !after.Before(r.limit) {
+		return time.Time{}, nil
+	}
+	at, skipped = r.unbounded(after)
+	if r.limit.IsZero() {
+		return at, skipped
+	}
+	if !at.Before(r.limit) {
+		at = time.Time{}
+	}
+	for i, g := range skipped {
+		if !g.by.at.Before(r.limit) {
+			skipped = skipped[:i]
+			break
+		}
+	}
+	return at, skipped
+}
+
+// from is where to look from: after, but not before the moment before start.
+func (r *Recurrence) from(after time.Time) time.Time {
 	after = after.Round(0).UTC()
-	if r.fields.everyHour {
+	if before := r.start.Add(-1); !r.start.IsZero() && after.Before(before) {
+		return before
+	}
+	return after
+}
+
+// unbounded answers without start, limit and count, but for an interval, which begins with start.
+func (r *Recurrence) unbounded(after time.Time) (at time.Time, skipped []left) {
+	switch {
+	case r.every > 0:
+		at = r.nextInterval(after)
+	case r.local.instants():
 		at = r.nextInstant(after)
-	} else {
+	default:
 		at, skipped = r.nextLocal(after)
 	}
 	if at.Year() > maxYear {
@@ -48,9 +82,9 @@ func (r *Recurrence) next(after time.Time) (at time.Time, skipped []left) {
 
 // nextLocal serves rules that mean local times: the first instant of each, gaps by policy.
 func (r *Recurrence) nextLocal(after time.Time) (at time.Time, skipped []left) {
-	horizon := after.AddDate(searchYears, 0, 0)
+	horizon := r.local.horizon(after)
 	for c := r.zone.spanFrom(after).civilAt(after); ; {
-		if c = r.civil.next(c); c.IsZero() || c.After(horizon) {
+		if c = r.local.next(c); c.IsZero() || c.After(horizon) {
 			return time.Time{}, skipped
 		}
 		p := r.zone.locate(c)
@@ -71,10 +105,10 @@ func (r *Recurrence) nextLocal(after time.Time) (at time.Time, skipped []left) {
 
 // nextInstant serves rules that mean instants: within each stretch of one offset, civil time is as good as time.
 func (r *Recurrence) nextInstant(after time.Time) time.Time {
-	horizon := after.AddDate(searchYears, 0, 0)
+	horizon := r.local.horizon(after)
 	s := r.zone.spanFrom(after)
 	for from := s.civilAt(after); ; {
-		c := r.civil.next(from)
+		c := r.local.next(from)
 		if c.IsZero() || c.After(horizon) {
 			return time.Time{}
 		}

@@ -200,7 +200,7 @@ type tally struct{ cases, times, skips int }
 // compare asks Next for all of (from, to] and wants the oracle's answer.
 func (n *tally) compare(t testing.TB, cron, zoneName string, gap Gap, list []minute, from, to time.Time) {
 	t.Helper()
-	r, err := Parse(Spec{cron, zoneName, gap})
+	r, err := Parse(Spec{Cron: cron, Zone: zoneName, Gap: gap})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func TestParseFridayToSundayHasSunday(t *testing.T) {
 
 func TestParseNormalisesTheSpec(t *testing.T) {
 	got := mustParse(t, " 0  9 * *\tMON", "Asia/Kolkata", "")
-	if want := (Spec{"0 9 * * MON", "Asia/Kolkata", GapRunOnce}); got.Spec() != want || got.Location().String() != want.Zone {
+	if want := (Spec{Cron: "0 9 * * MON", Zone: "Asia/Kolkata", Gap: GapRunOnce}); !got.Spec().Equal(want) || got.Location().String() != want.Zone {
 		t.Errorf("got %+v, want %+v", got.Spec(), want)
 	}
 }
@@ -151,7 +151,7 @@ func TestParseRefuses(t *testing.T) {
 		{"* * 31 2,4,6,9,11 *", "is never due", "a day that occurs"},
 	} {
 		t.Run(show(c.cron), func(t *testing.T) {
-			_, err := Parse(Spec{c.cron, "UTC", ""})
+			_, err := Parse(Spec{Cron: c.cron, Zone: "UTC"})
 			wantFieldError(t, err, "cron", c.cron, c.problem, c.want)
 		})
 	}
@@ -174,7 +174,7 @@ func wantFieldError(t *testing.T, err error, field, value, problem, want string)
 }
 
 func TestErrorReadsAsASentence(t *testing.T) {
-	_, err := Parse(Spec{"0 9 * * * *", "UTC", ""})
+	_, err := Parse(Spec{Cron: "0 9 * * * *", Zone: "UTC"})
 	want := `cron: "0 9 * * * *" has 6 fields; want exactly five fields: minute hour day-of-month month day-of-week`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -182,20 +182,20 @@ func TestErrorReadsAsASentence(t *testing.T) {
 }
 
 func TestParseNamesEveryWrongField(t *testing.T) {
-	_, err := Parse(Spec{"nonsense", "Mars/Olympus", "later"})
+	_, err := Parse(Spec{Cron: "nonsense", Zone: "Mars/Olympus", Gap: "later"})
 	for _, want := range []string{`cron: "nonsense" has 1 field;`, `zone: "Mars/Olympus" is no zone`, `gap: "later" is no gap policy; want run-once or skip`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
 	}
 	for _, gap := range []Gap{"SKIP", "run_once", "skip ", "\x00", Gap(strings.Repeat("x", 5000))} {
-		_, err := Parse(Spec{"0 9 * * *", "UTC", gap})
+		_, err := Parse(Spec{Cron: "0 9 * * *", Zone: "UTC", Gap: gap})
 		wantFieldError(t, err, "gap", string(gap), "is no gap policy", "run-once or skip")
 	}
 	if _, ok := err.(*FieldError); ok {
 		t.Error("three errors came as one")
 	}
-	if _, err := Parse(Spec{"0 9 * * *", "", ""}); err.(*FieldError).Field != "zone" {
+	if _, err := Parse(Spec{Cron: "0 9 * * *", Zone: ""}); err.(*FieldError).Field != "zone" {
 		t.Error("one error did not come as a plain *FieldError")
 	}
 }
@@ -211,7 +211,7 @@ func TestT6ZonesByExactNameOnly(t *testing.T) {
 				t.Fatalf("got %v", loc)
 			}
 			wantFieldError(t, err, "zone", name, "", "")
-			_, err = Parse(Spec{"0 9 * * *", name, ""})
+			_, err = Parse(Spec{Cron: "0 9 * * *", Zone: name})
 			wantFieldError(t, err, "zone", name, "", "")
 		})
 	}
@@ -254,7 +254,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("0 9 * * *", "../../etc/passwd", "later")
 	after := time.Date(2026, 2, 27, 10, 3, 4, 5, time.UTC)
 	f.Fuzz(func(t *testing.T, cron, zone, gap string) {
-		r, err := Parse(Spec{cron, zone, Gap(gap)})
+		r, err := Parse(Spec{Cron: cron, Zone: zone, Gap: Gap(gap)})
 		if err != nil {
 			var fe *FieldError
 			if r != nil || !errors.As(err, &fe) || fe.Field == "" || fe.Problem == "" || fe.Want == "" || !utf8.ValidString(err.Error()) {

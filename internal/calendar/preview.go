@@ -3,6 +3,7 @@ package calendar
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
 )
@@ -12,19 +13,20 @@ const MaxPreview = 100
 
 // Entry is one line of a preview.
 type Entry struct {
-	At      time.Time // UTC; of a skipped entry, the First of its Skip
+	At      time.Time // UTC; of a skipped entry, the First of its Skip; of a rule that is over, the moment since when
 	Local   string    // the same in the zone, RFC 3339 with offset; of a skipped entry, the time that does not exist
-	Note    string    // what a person may wonder about: a gap, a repeated hour, months passed over; empty if nothing
-	Skipped bool      // not due: left out by the gap policy skip
+	Note    string    // what a person may wonder about: a gap, a repeated hour, months passed over, the last one; empty if nothing
+	Skipped bool      // not due: left out by the gap policy skip, or the one entry of a rule that is over
 }
 
 // Preview returns the next n due times strictly after the given one (at most MaxPreview, fewer if the rule ends), each
 // with a note where the calendar or the clocks do something unexpected. Occurrences that the policy skip leaves out
-// stand between them as entries with Skipped set, one per gap, and do not count towards n.
+// stand between them as entries with Skipped set, one per gap, and do not count towards n. The note of the last time
+// before end, or of count, says "no more after …"; if none is left, one entry with Skipped set says so.
 func (r *Recurrence) Preview(after time.Time, n int) []Entry {
 	var list []Entry
-	prev := after.Round(0).UTC()
-	for range min(n, MaxPreview) {
+	due := 0
+	for prev := r.from(after); due < min(n, MaxPreview); due++ {
 		at, skipped := r.next(prev)
 		for _, g := range skipped {
 			s := g.skip(r.zone)
@@ -33,8 +35,15 @@ func (r *Recurrence) Preview(after time.Time, n int) []Entry {
 		if at.IsZero() {
 			break
 		}
-		list = append(list, Entry{At: at, Local: at.In(r.zone.loc).Format(time.RFC3339), Note: r.note(prev, at)})
+		list = append(list, Entry{At: at, Local: r.text(at), Note: r.note(prev, at)})
 		prev = at
+	}
+	if due == 0 && n > 0 && !r.limit.IsZero() {
+		at := r.limit
+		if r.counted() {
+			at = r.lastOfCount()
+		}
+		list = append(list, Entry{at, r.text(at), r.over(), true})
 	}
 	return list
 }
@@ -46,13 +55,34 @@ func offsetText(c time.Time, offset time.Duration) string {
 
 // note explains the occurrence at, which follows prev.
 func (r *Recurrence) note(prev, at time.Time) string {
-	var parts []string
-	for _, p := range []string{r.passedMonths(prev, at), r.missing(prev, at), r.repeated(at)} {
-		if p != "" {
-			parts = append(parts, p)
+	var all []string
+	if r.every > 0 {
+		all = []string{r.moved(prev, at)}
+	} else {
+		all = []string{r.passedMonths(prev, at), r.missing(prev, at), r.repeated(at), r.local.passed(r.zone.spanFrom(at).civilAt(at))}
+	}
+	if !r.limit.IsZero() {
+		if next, _ := r.next(at); next.IsZero() {
+			all = append(all, r.over())
 		}
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(slices.DeleteFunc(all, func(p string) bool { return p == "" }), "; ")
+}
+
+// moved explains why the local time of an interval is another than the one before would make expect.
+func (r *Recurrence) moved(prev, at time.Time) string {
+	if prev.Before(r.start) {
+		return ""
+	}
+	by := r.zone.spanFrom(at).offset - r.zone.spanFrom(prev).offset
+	if by == 0 {
+		return ""
+	}
+	way := "forward"
+	if by < 0 {
+		way = "back"
+	}
+	return fmt.Sprintf("clocks in %s go %s by %s on the way; every counts elapsed time", r.zone.loc, way, short(by.Abs()))
 }
 
 // missing explains gaps. A rule of local times with policy run-once is due at the gap's end; a rule of instants has
@@ -66,7 +96,7 @@ func (r *Recurrence) missing(prev, at time.Time) string {
 		l := r.within(g)
 		switch {
 		case l.count == 0:
-		case r.fields.everyHour:
+		case r.local.instants():
 			parts = append(parts, l.text(r.zone)+"; nothing is due for it, since the hour field asks for instants")
 		case r.spec.Gap == GapRunOnce && g.at.Equal(at):
 			parts = append(parts, l.text(r.zone)+"; due once at "+clock(g.end(), l.first))
@@ -79,7 +109,7 @@ func (r *Recurrence) missing(prev, at time.Time) string {
 func (r *Recurrence) within(g change) left {
 	var l []left
 	if g.after > g.before {
-		for c := r.civil.next(g.first().Add(-1)); !c.IsZero() && c.Before(g.end()); c = r.civil.next(c) {
+		for c := r.local.next(g.first().Add(-1)); !c.IsZero() && c.Before(g.end()); c = r.local.next(c) {
 			l = extend(l, c, g)
 		}
 	}
@@ -98,7 +128,7 @@ func (r *Recurrence) repeated(at time.Time) string {
 	}
 	text := fmt.Sprintf("%s happens twice on %s in %s", c.Format("15:04"), c.Format(time.DateOnly), r.zone.loc)
 	switch {
-	case !r.fields.everyHour:
+	case !r.local.instants():
 		return text + "; runs at the first"
 	case at.Equal(shown[0]):
 		return text + "; due both times, this is the first"
@@ -133,7 +163,7 @@ func (r *Recurrence) passedMonths(prev, at time.Time) string {
 	var why []string
 	months := map[string][]string{}
 	for m := r.zone.month(prev); m.before(end); m = m.Add(1) {
-		if w := r.fields.absent(m); w != "" {
+		if w := r.local.absent(m); w != "" {
 			if months[w] == nil {
 				why = append(why, w)
 			}
@@ -152,8 +182,7 @@ func (r *Recurrence) passedMonths(prev, at time.Time) string {
 
 // month is the month that the local clock shows at t.
 func (z zone) month(t time.Time) Month {
-	c := z.spanFrom(t).civilAt(t)
-	return Month{c.Year(), c.Month()}
+	return monthAt(z.spanFrom(t).civilAt(t))
 }
 
 // absent says what m, if the rule names it, lacks: "day 30 or 31", "fifth FRI"; "" if it has a day of the rule.

@@ -44,7 +44,7 @@ func randomRule(r *rand.Rand) string {
 
 // parsed reports whether Parse takes the rule: a random one may never be due.
 func parsed(cron, zone string, gap Gap) bool {
-	_, err := Parse(Spec{cron, zone, gap})
+	_, err := Parse(Spec{Cron: cron, Zone: zone, Gap: gap})
 	return err == nil
 }
 

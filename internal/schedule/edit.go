@@ -188,7 +188,7 @@ func (e *Editor) save(ctx context.Context, c comparison, by string) error {
 		return e.Ledger.CreateSchedule(ctx, v, fresh, skips(d.ID, gaps), ttl, e.audit(d.ID, by, "create", "", "", "version 1"))
 	}
 	next, gaps := s.NextDue, []calendar.Skip(nil)
-	if c.old.Recurrence != d.Recurrence {
+	if !c.old.Recurrence.SameTimes(d.Recurrence) {
 		// Strictly after the last occurrence admitted, and after now: a time that the new rule has (cases V14, V15).
 		from := now
 		if s.LastNominal.After(from) {
