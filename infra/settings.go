@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/mail"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -340,7 +342,7 @@ func (in *inputs) timing(p Profile, s *Settings) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p.Timing); err != nil {
-		in.bad(key, text, "a JSON object with fields of schedule.Timing: "+err.Error())
+		in.bad(key, text, "a JSON object with fields of schedule.Timing: "+timingProblem(err))
 		return
 	}
 	if d.More() {
@@ -352,4 +354,17 @@ func (in *inputs) timing(p Profile, s *Settings) {
 		return
 	}
 	s.Timing = p.Timing
+}
+
+// timingProblem says which wait has the wrong type, and what would be right.
+func timingProblem(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) || wrong.Field == "" {
+		return err.Error()
+	}
+	right := "a whole number"
+	if wrong.Type == reflect.TypeFor[schedule.Duration]() {
+		right = `a duration in quotes such as "30s"`
+	}
+	return fmt.Sprintf("%s is %s; want %s", wrong.Field, wrong.Value, right)
 }

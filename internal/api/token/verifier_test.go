@@ -227,7 +227,9 @@ func TestWithoutIssuerOrAudienceNobodyIsLetIn(t *testing.T) {
 	} {
 		v := verifier()
 		change(&v)
-		for _, c := range []func(map[string]any){nil, func(c map[string]any) { c["iss"], c["client_id"] = "", "" }} {
+		for _, c := range []func(map[string]any){
+			nil, func(c map[string]any) { c["iss"] = "" }, func(c map[string]any) { c["client_id"] = "" }, func(c map[string]any) { c["aud"] = "" },
+		} {
 			if claims, err := ask(v, "Bearer "+good(t, c)); !errors.Is(err, api.ErrNoClaims) {
 				t.Errorf("%s: %v, %v", name, claims, err)
 			}
