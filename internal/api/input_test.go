@@ -152,3 +152,31 @@ func FuzzBody(f *testing.F) {
 		}
 	})
 }
+
+// A body of 1 MB can be wrong in a hundred thousand places; the answer stays one that Lambda can send.
+func TestAnswersToVeryWrongBodiesStaySmall(t *testing.T) {
+	_, c := peopled(t)
+	many := `{"id":"b","recipients":[` + strings.Repeat("{},", 28_000) + `{}]}`
+	var fields strings.Builder
+	for i := range 60_000 {
+		fmt.Fprintf(&fields, `"a%d":1,`, i)
+	}
+	for name, x := range map[string]struct{ method, target, body string }{
+		"recipients":      {"PUT", "/schedules/b", many},
+		"plans":           {"POST", "/schedules/plan", `{"definitions":[` + strings.Repeat(many+",", 9) + many + `]}`},
+		"unknown fields":  {"POST", "/schedules/ewr-delays/pause", `{` + fields.String() + `"reason":"x"}`},
+		"one endless one": {"PUT", "/schedules/b", `{"` + strings.Repeat("é", 40_000) + `":1}`},
+	} {
+		p := c.as("admin", x.method, x.target, x.body).problem(422, "")
+		size := 0
+		for _, e := range p.Errors {
+			size += len(e.Field) + len(e.Value) + len(e.Want)
+		}
+		if n := len(p.Errors); n == 0 || n > 101 || size > 64<<10 {
+			t.Errorf("%s: %d errors of %d bytes", name, n, size)
+		}
+		if last := p.Errors[len(p.Errors)-1]; len(p.Errors) == 101 && !strings.HasSuffix(last.Value, " more") {
+			t.Errorf("%s: the last error is %+v, want how many more there are", name, last)
+		}
+	}
+}

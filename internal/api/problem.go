@@ -59,11 +59,16 @@ func problem(status int, format string, args ...any) *Problem {
 
 func (p *Problem) header(name, value string) *Problem { p.headers.Set(name, value); return p }
 
-// maxValue is how much of a wrong value is sent back.
-const maxValue = 200
+// maxValue is how much of a wrong value, or of a field's name, is sent back; maxErrors is how many wrong fields are
+// listed. A small body can have a hundred thousand, and a Lambda's answer ends at 6 MB
+// (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
+const (
+	maxValue  = 200
+	maxErrors = 100
+)
 
 func (p *Problem) field(field, value, want string) *Problem {
-	p.Errors = append(p.Errors, FieldProblem{field, failure.Cut(strings.ToValidUTF8(value, "�"), maxValue), want})
+	p.Errors = append(p.Errors, FieldProblem{failure.Cut(field, maxValue), failure.Cut(strings.ToValidUTF8(value, "�"), maxValue), want})
 	return p
 }
 
@@ -116,7 +121,10 @@ func (s *server) refuse(ctx context.Context, err error) error {
 		return ready
 	case errors.As(err, &fields):
 		p := problem(http.StatusUnprocessableEntity, "the request has fields that cannot be used; errors lists them")
-		for _, f := range fields {
+		for i, f := range fields {
+			if i == maxErrors {
+				return p.field("", fmt.Sprintf("%d more", len(fields)-i), "these corrected first")
+			}
 			p.field(f.Field, f.Value, f.Want)
 		}
 		return p
