@@ -307,3 +307,21 @@ func TestAPlanShowsViewersNoAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestARepeatedRunNowFindsItsRunAfterAnEdit: the answer was lost, somebody edits, the caller asks again.
+func TestARepeatedRunNowFindsItsRunAfterAnEdit(t *testing.T) {
+	_, c := started(t)
+	text := func(name string) string {
+		return `{"id":"a","workspace":"EWR","name":"` + name + `","owner":"ops","source":"flights","query":"SELECT 1","recurrence":{"cron":"0 9 * * *"},"recipients":[{"email":"ada@example.com"}]}`
+	}
+	c.do("PUT", "/schedules/a", text("A"), 201, nil)
+	var run, again api.RunView
+	c.do("POST", "/schedules/a/runs", `{"version":1}`, 201, &run, "idempotency-key", "k")
+	c.do("PUT", "/schedules/a", text("B"), 200, nil)
+	c.do("POST", "/schedules/a/runs", `{"version":1}`, 200, &again, "idempotency-key", "k")
+	if again.ID != run.ID || again.Version != 1 {
+		t.Errorf("%+v, want %+v again", again, run)
+	}
+	c.do("POST", "/schedules/a/runs", `{"version":1}`, 412, nil, "idempotency-key", "another")
+	c.do("POST", "/schedules/a/runs", `{"version":2}`, 422, nil, "idempotency-key", "k")
+}

@@ -117,14 +117,15 @@ func (s *server) runNow(ctx context.Context, in *struct {
 		return nil, wrong("version", fmt.Sprint(body.Version), "a version of the schedule, 1 or more")
 	}
 	hash := sha256.Sum256(fmt.Appendf(nil, "run\n%s\n%d", in.Schedule, body.Version))
-	if body.Version != 0 && body.Version != row.Version {
+	// The subject makes the key the caller's own, whatever two people call themselves; the name is what audits show.
+	who := caller(ctx)
+	key := who.Subject + " " + in.Key
+	if body.Version != 0 && body.Version != row.Version && !s.made(ctx, schema.RunID(row.ID, schedule.ManualKey(who.Name, key))) {
 		p := problem(http.StatusPreconditionFailed, "the schedule has version %d, not %d", row.Version, body.Version)
 		p.Current = &Current{Schedule: row.ID, State: string(row.State), Version: row.Version}
 		return nil, p
 	}
-	// The subject makes the key the caller's own, whatever two people call themselves; the name is what audits show.
-	who := caller(ctx)
-	run, created, err := s.Editor.RunNow(ctx, in.Schedule, who.Name, who.Subject+" "+in.Key, hex.EncodeToString(hash[:]))
+	run, created, err := s.Editor.RunNow(ctx, in.Schedule, who.Name, key, hex.EncodeToString(hash[:]))
 	var conflict *schedule.Conflict
 	if errors.As(err, &conflict) && strings.HasPrefix(conflict.Why, "key reused") {
 		return nil, conflicting(http.StatusUnprocessableEntity, conflict).field("Idempotency-Key", in.Key, "a key that no other request has used")
@@ -136,6 +137,13 @@ func (s *server) runNow(ctx context.Context, in *struct {
 		out.Status, out.Replayed = http.StatusOK, "true"
 	}
 	return out, nil
+}
+
+// made reports whether the request was carried out before: then it is answered as it was, whatever the schedule's
+// version is by now. Where that cannot be read the version decides.
+func (s *server) made(ctx context.Context, run string) bool {
+	_, err := s.Reader.Run(ctx, run)
+	return err == nil
 }
 
 const maxKey = 200
