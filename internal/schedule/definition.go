@@ -29,6 +29,19 @@ type Definition struct {
 	CatchUp       CatchUp  `json:"catch_up,omitempty"`
 	CatchUpWindow Duration `json:"catch_up_window,omitzero"` // with catch_up all; default DefaultWindow
 	Overlap       Overlap  `json:"overlap,omitempty"`
+
+	// PauseAfter is the failure streak at which a due occurrence's failure pauses the schedule; absent:
+	// DefaultPauseAfter, -1: never. A pointer, so that a written 0 is refused instead of being taken for the default.
+	PauseAfter *int        `json:"pause_after_failures,omitempty"`
+	Notify     []Recipient `json:"notify,omitempty"` // who hears of the first failure of a streak, of a pause and of a recovery
+}
+
+// FailureLimit is the failure streak at which a due occurrence's failure pauses the schedule; NeverPause: none does.
+func (d Definition) FailureLimit() int {
+	if d.PauseAfter == nil {
+		return DefaultPauseAfter
+	}
+	return *d.PauseAfter
 }
 
 // File says what the rows become and how long it is kept.

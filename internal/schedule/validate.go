@@ -26,7 +26,15 @@ const (
 	MaxRecipients   = 500 // longer lists come as a frozen object, with a later part of the product
 	MaxParameters   = 50
 	MaxIntroduction = 2_000
+	MaxNotify       = 5 // each notice is one action of the settle's transaction
 	maxDefinition   = 90_000
+)
+
+// When failures in a row pause a schedule.
+const (
+	DefaultPauseAfter = 10
+	MaxPauseAfter     = 1000
+	NeverPause        = -1
 )
 
 var (
@@ -239,6 +247,7 @@ func (d Definition) Check() Problems {
 	}
 	c.catchUp(d)
 	c.recipients(d.Recipients)
+	c.notices(d)
 	c.line("mail.subject", d.Mail.Subject, MaxName, false)
 	if n := utf8.RuneCountInString(d.Mail.Introduction); n > MaxIntroduction {
 		c.bad("mail.introduction", fmt.Sprintf("%d characters", n), fmt.Sprintf("at most %d characters", MaxIntroduction))
@@ -335,8 +344,24 @@ func (c *checker) recipients(rs []Recipient) {
 	if len(rs) > MaxRecipients {
 		c.bad("recipients", fmt.Sprint(len(rs)), fmt.Sprintf("at most %d", MaxRecipients))
 	}
+	c.addresses("recipients", rs)
+}
+
+// notices checks when a schedule pauses by itself and who hears of it.
+func (c *checker) notices(d Definition) {
+	if n := d.PauseAfter; n != nil && *n != NeverPause && (*n < 1 || *n > MaxPauseAfter) {
+		c.bad("pause_after_failures", fmt.Sprint(*n), fmt.Sprintf("1 to %d failures in a row, or -1 for never; leave it out for %d", MaxPauseAfter, DefaultPauseAfter))
+	}
+	if len(d.Notify) > MaxNotify {
+		c.bad("notify", fmt.Sprint(len(d.Notify)), fmt.Sprintf("at most %d", MaxNotify))
+	}
+	c.addresses("notify", d.Notify)
+}
+
+// addresses checks each entry of a list of recipients.
+func (c *checker) addresses(list string, rs []Recipient) {
 	for i, r := range rs {
-		field := fmt.Sprintf("recipients[%d]", i)
+		field := fmt.Sprintf("%s[%d]", list, i)
 		switch {
 		case r.Email != "" && r.Webhook != "":
 			c.bad(field, "both an email and a webhook", "one of the two; write two recipients")

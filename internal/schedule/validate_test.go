@@ -150,6 +150,18 @@ func TestDefinitionFields(t *testing.T) {
 		{"limit of bytes negative", with("limits.bytes", -5), []string{"limits.bytes is -5"}},
 		{"limit of time", with("limits.timeout", "soon"), []string{`limits.timeout is "soon"`, `"90s"`}},
 		{"limit of time negative", with("limits.timeout", "-1s"), []string{`limits.timeout is "-1s"`}},
+		{"pause after, wrong type", with("pause_after_failures", "10"), []string{"pause_after_failures is a string", "want a number"}},
+		{"pause after, no whole number", with("pause_after_failures", 2.5), []string{"pause_after_failures is a number 2.5", "want a number"}},
+		{"pause after 0", with("pause_after_failures", 0), []string{"pause_after_failures is 0", "1 to 1000", "-1 for never"}},
+		{"pause after -2", with("pause_after_failures", -2), []string{"pause_after_failures is -2", "-1 for never"}},
+		{"pause after, out of range", with("pause_after_failures", 1001), []string{"pause_after_failures is 1001", "leave it out for 10"}},
+		{"notify wrong type", with("notify", "a@example.com"), []string{"notify is a string", "want a list"}},
+		{"notify too many", with("notify", many(6)), []string{"notify is 6", "at most 5"}},
+		{"notify empty entry", with("notify", recipient()), []string{"notify[0] is missing", "an email or a webhook"}},
+		{"notify both", with("notify", recipient("email", "a@x.com", "webhook", "https://x.com/", "secret", "ops")), []string{"notify[0] is both", "two recipients"}},
+		{"X4 notify hostile", with("notify", recipient("email", "a@x.com\r\nBcc: e@x.test")), []string{"notify[0].email is", "control character"}},
+		{"notify's webhook without a secret", with("notify", recipient("webhook", "https://x.com/h")), []string{"notify[0].secret is missing"}},
+		{"notify's webhook no URL", with("notify", recipient("webhook", "ftp://x.com", "secret", "ops")), []string{`notify[0].webhook is "ftp://x.com"`, "https"}},
 		{"unknown field", with("recipient", "x"), []string{"recipient is not known", "did you mean recipients?"}},
 		{"unknown field, nothing near", with("frobnicate_it_all", "x"), []string{"frobnicate_it_all is not known", "fields of a definition"}},
 	} {
@@ -196,6 +208,18 @@ func TestDefinitionDocument(t *testing.T) {
 	}
 	if e, err := schedule.ParseDefinition(again); err != nil || e.Hash() != d.Hash() {
 		t.Errorf("a definition does not survive its own JSON: %v", err)
+	}
+	if d.FailureLimit() != 10 {
+		t.Errorf("a definition that says nothing pauses after %d failures, want 10", d.FailureLimit())
+	}
+	for _, n := range []int{-1, 1, 1000} {
+		m := sample()
+		m["pause_after_failures"], m["notify"] = n, recipient("email", "boss@example.com")
+		raw, _ := json.Marshal(m)
+		got, err := schedule.ParseDefinition(raw)
+		if err != nil || got.FailureLimit() != n || len(got.Notify) != 1 || got.Hash() == d.Hash() {
+			t.Errorf("pause after %d: %v, %+v", n, err, got)
+		}
 	}
 	m := sample()
 	m["name"], m["owner"] = "", ""
