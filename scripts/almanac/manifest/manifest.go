@@ -61,7 +61,7 @@ func Read(path string) ([]Document, error) {
 	var docs []Document
 	var wrong Errors
 	for _, f := range files {
-		d, err := readFile(f)
+		d, err := readFile(f, f == path)
 		var e Errors
 		if errors.As(err, &e) {
 			wrong = append(wrong, e...)
@@ -110,13 +110,27 @@ func list(path string) ([]string, error) {
 	return files, err
 }
 
-func readFile(name string) ([]Document, error) {
-	b, err := os.ReadFile(name)
+// readFile reads one file, of which it never takes more than fits: a link may lead to a device that has no end. Pipes
+// are refused before they are opened, since that waits for somebody to write; a file that was named itself may be one.
+func readFile(name string, named bool) ([]Document, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !named && !info.Mode().IsRegular() {
+		return nil, Errors{fmt.Sprintf("%s: it is no ordinary file; a name that ends in .yaml is a description", name)}
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(b) > maxFile {
-		return nil, Errors{fmt.Sprintf("%s: %d bytes; a file has at most %d", name, len(b), maxFile)}
+		return nil, Errors{fmt.Sprintf("%s: more than %d bytes; a file has at most that many", name, maxFile)}
 	}
 	return parse(name, b)
 }
