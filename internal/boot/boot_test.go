@@ -53,6 +53,10 @@ func TestEnvironmentRefuses(t *testing.T) {
 	local := func(endpoint string) map[string]string {
 		return map[string]string{boot.EnvLocal: "ministack", "AWS_ENDPOINT_URL": endpoint}
 	}
+	also := func(env map[string]string, name, value string) map[string]string {
+		env[name] = value
+		return env
+	}
 	for _, row := range []struct {
 		name   string
 		change map[string]string
@@ -74,6 +78,8 @@ func TestEnvironmentRefuses(t *testing.T) {
 		{"local with a name like loopback", local("http://localhost.example.com:4566"), []string{"AWS_ENDPOINT_URL is", "loopback"}},
 		{"local with a user before the host", local("http://127.0.0.1@example.com:4566"), []string{"AWS_ENDPOINT_URL is", "loopback"}},
 		{"local with no URL", local("127.0.0.1:4566"), []string{"AWS_ENDPOINT_URL is", "loopback"}},
+		{"local with one service elsewhere", also(local("http://127.0.0.1:4566"), "AWS_ENDPOINT_URL_DYNAMODB", "https://dynamodb.eu-central-1.amazonaws.com"), []string{"AWS_ENDPOINT_URL_DYNAMODB is", "loopback"}},
+		{"local with endpoints ignored", also(local("http://127.0.0.1:4566"), "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "True"), []string{`AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is "True"`, "nothing"}},
 		{"local with every interface", local("http://0.0.0.0:4566"), []string{"AWS_ENDPOINT_URL is", "loopback"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -97,9 +97,7 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 		c.Timing = schedule.DefaultTiming()
 	}
 	if c.Local != "" {
-		if err := onLoopback(c.Endpoint); err != nil {
-			problems = append(problems, err.Error())
-		}
+		problems = append(problems, strayEndpoints(get)...)
 	}
 	if len(problems) > 0 {
 		return c, fmt.Errorf("environment: %s", strings.Join(problems, "; "))
