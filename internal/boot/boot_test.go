@@ -65,6 +65,7 @@ func TestEnvironmentRefuses(t *testing.T) {
 		{"stage absent", map[string]string{boot.EnvStage: ""}, []string{`STAGE is ""`, "the stage's name"}},
 		{"public URL in the clear", map[string]string{boot.EnvPublicURL: "http://almanac.example"}, []string{`PUBLIC_URL is "http://almanac.example"`, "https"}},
 		{"public URL of another scheme", map[string]string{boot.EnvPublicURL: "javascript:alert(1)"}, []string{"PUBLIC_URL is", "https"}},
+		{"allow-list that names nobody", map[string]string{boot.EnvAllowList: " , "}, []string{`RECIPIENT_ALLOW is " , "`, "everyone"}},
 		{"network without its length", map[string]string{boot.EnvPrivateNets: "10.0.0.1"}, []string{`PRIVATE_NETWORKS is "10.0.0.1"`, "10.20.0.0/16"}},
 		{"network out of range", map[string]string{boot.EnvPrivateNets: "10.0.0.0/8,10.0.0.0/33"}, []string{`PRIVATE_NETWORKS is "10.0.0.0/33"`}},
 		{"network hostile", map[string]string{boot.EnvPrivateNets: "0.0.0.0/0; rm"}, []string{`PRIVATE_NETWORKS is "0.0.0.0/0; rm"`}},

@@ -87,6 +87,9 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 		c.PrivateNetworks = append(c.PrivateNetworks, p)
 	}
 	c.AllowList = list(strings.ToLower(get(EnvAllowList)))
+	if given := get(EnvAllowList); given != "" && len(c.AllowList) == 0 {
+		bad(EnvAllowList, given, "addresses, domains or hosts, separated by commas; nothing at all allows everyone")
+	}
 	if text := get(EnvTiming); text != "" {
 		t, err := schedule.ParseTiming(text)
 		if err != nil {
