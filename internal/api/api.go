@@ -51,6 +51,9 @@ func (a API) Handler() http.Handler {
 	s.huma = humago.New(mux, configuration(a.Version))
 	s.registerSchedules()
 	s.registerRuns()
+	s.registerByHand()
+	s.registerVersions()
+	s.registerControl()
 	s.registerConfiguration()
 	s.registerPages()
 	if a.Clock != nil {

@@ -33,6 +33,11 @@ type world struct {
 	workspaces  map[string]schedule.Workspace
 	sources     map[string]schedule.SourceConfig
 	links       map[string]*link
+	audits      map[string][]schedule.Audit
+	accesses    map[string][]schedule.Access
+	dead        []schedule.DeadLetter
+	control     schedule.Control
+	stoppable   bool // also settled runs
 	at          time.Time
 	frozen      bool
 
@@ -53,6 +58,7 @@ func newWorld() *world {
 	w := &world{
 		schedules: map[string]schedule.Schedule{}, definitions: map[string][]schedule.Version{}, runs: map[string]schedule.Run{}, hashes: map[string]string{},
 		submissions: map[string][]schedule.Submission{}, skips: map[string][]schedule.Skip{}, links: map[string]*link{},
+		audits: map[string][]schedule.Audit{}, accesses: map[string][]schedule.Access{},
 		workspaces: map[string]schedule.Workspace{"EWR": {ID: "EWR", Name: "Newark", Zone: "America/New_York"}, "JFK": {ID: "JFK", Name: "Kennedy", Zone: "America/New_York"}},
 		sources:    map[string]schedule.SourceConfig{"flights": {Name: "flights", Engine: "sqlite", Object: "flights.sqlite", Workspaces: []string{"*"}}, "jfk-only": {Name: "jfk-only", Engine: "sqlite", Object: "j.sqlite", Workspaces: []string{"JFK"}}},
 		at:         time.Date(2013, 7, 1, 12, 0, 0, 0, time.UTC),

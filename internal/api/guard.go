@@ -112,7 +112,7 @@ func (s *server) admit(r *http.Request, right routes.Right) (Identity, *Problem)
 	} else if have < min(right, routes.Admin) {
 		return id, lacking(right, "")
 	}
-	if right == routes.Local && id.Everywhere() < routes.Admin {
+	if right >= routes.Stage && id.Everywhere() < routes.Admin {
 		return id, lacking(right, "")
 	}
 	return id, nil

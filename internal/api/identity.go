@@ -47,7 +47,7 @@ type Identity struct {
 // Groups that give a role in every workspace; followed by @ and a workspace they give it in that one.
 var roles = map[string]routes.Right{"viewer": routes.Viewer, "operator": routes.Operator, "admin": routes.Admin}
 
-var rightNames = map[routes.Right]string{routes.Viewer: "viewer", routes.Operator: "operator", routes.Admin: "admin", routes.Local: "admin"}
+var rightNames = map[routes.Right]string{routes.Viewer: "viewer", routes.Operator: "operator", routes.Admin: "admin", routes.Stage: "admin", routes.Local: "admin"}
 
 // identify maps claims to an identity: the one place where groups become rights. Groups that are not the product's
 // are ignored. ok is false where the token names nobody.

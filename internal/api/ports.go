@@ -20,6 +20,12 @@ type Editor interface {
 	Delete(ctx context.Context, id, reason, by string) error
 	// RunNow admits a manual run once per principal and key; created is false where the key had made it before.
 	RunNow(ctx context.Context, id, principal, idempotencyKey, requestHash string) (run schedule.Run, created bool, err error)
+	// Stop asks an open run to end; a second ask finds the first, a settled run is a conflict.
+	Stop(ctx context.Context, run, reason, by string) (schedule.Run, error)
+	// RevokeLinks takes back the link of a recipient, named by hash, or of all; a second ask finds the first.
+	RevokeLinks(ctx context.Context, run, recipient, reason, by string) (schedule.Revocation, error)
+	// Switch turns the stage's switches.
+	Switch(ctx context.Context, s schedule.Switches, reason, by string) (schedule.Control, error)
 	PutWorkspace(ctx context.Context, w schedule.Workspace, by string) error
 	PutSource(ctx context.Context, s schedule.SourceConfig, by string) error
 }
@@ -34,6 +40,13 @@ type Reader interface {
 	Run(ctx context.Context, runID string) (schedule.Run, error)
 	Submissions(ctx context.Context, runID string) ([]schedule.Submission, error)
 	Skips(ctx context.Context, id, cursor string, limit int) ([]schedule.Skip, string, error)
+	// Versions come the latest first, and may hold some that a deleted schedule of the same id left, above the row's own.
+	Versions(ctx context.Context, id, cursor string, limit int) ([]schedule.Version, string, error)
+	Accesses(ctx context.Context, runID, cursor string, limit int) ([]schedule.Access, string, error)
+	// Audits of a schedule's id, a run's id or schedule.ControlSubject, the latest first.
+	Audits(ctx context.Context, subject, cursor string, limit int) ([]schedule.Audit, string, error)
+	DeadLetterPage(ctx context.Context, cursor string, limit int) ([]schedule.DeadLetter, string, error)
+	Control(ctx context.Context) (schedule.Control, error)
 	Workspaces(ctx context.Context) ([]schedule.Workspace, error)
 	Workspace(ctx context.Context, id string) (schedule.Workspace, error)
 	Sources(ctx context.Context) ([]schedule.SourceConfig, error)

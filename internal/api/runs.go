@@ -37,49 +37,61 @@ func (s *server) listSkips(ctx context.Context, in *runsOf) (*list[SkipView], er
 
 // listBelow is a list of rows that belong to one schedule.
 func listBelow[R, T any](s *server, ctx context.Context, in *runsOf, name string, read func(ctx context.Context, id, cursor string, limit int) ([]R, string, error), view func(R) T) (*list[T], error) {
-	at, err := parseCursor(in.Cursor, name, in.Schedule)
-	if err != nil {
-		return nil, err
-	}
 	if _, err := s.visible(ctx, in.Schedule, routes.Viewer); err != nil {
 		return nil, err
 	}
-	rows, next, err := read(ctx, in.Schedule, at.Place, in.Limit)
+	return pageOf(ctx, in.Listing, name, in.Schedule, read, view)
+}
+
+// pageOf is one page of a list of rows that belong to of.
+func pageOf[R, T any](ctx context.Context, in Listing, name, of string, read func(ctx context.Context, of, cursor string, limit int) ([]R, string, error), view func(R) T) (*list[T], error) {
+	at, err := parseCursor(in.Cursor, name, of)
+	if err != nil {
+		return nil, err
+	}
+	rows, next, err := read(ctx, of, at.Place, in.Limit)
 	if err != nil {
 		return nil, forged(err, at, in.Cursor)
 	}
 	return listOf(rows, view, at, next), nil
 }
 
-func (s *server) showRun(ctx context.Context, in *struct {
-	Run string `path:"run" doc:"The run's id: schedule@occurrence"`
-}) (*reply[RunDetail], error) {
-	none := problem(http.StatusNotFound, "there is no run %q, or you may not see it", clip(in.Run))
-	id, occurrence, ok := schema.SplitRunID(in.Run)
+// visibleRun reads a run for a caller who needs a right in its workspace. One that the caller may not see is not there.
+func (s *server) visibleRun(ctx context.Context, run string, right routes.Right) (schedule.Run, error) {
+	none := problem(http.StatusNotFound, "there is no run %q, or you may not see it", clip(run))
+	id, occurrence, ok := schema.SplitRunID(run)
 	if !ok || !identifier(id) || !identifier(strings.ReplaceAll(occurrence, "#", "")) {
-		return nil, none
+		return schedule.Run{}, none
 	}
-	row, err := s.Reader.Run(ctx, in.Run)
+	row, err := s.Reader.Run(ctx, run)
 	if errors.Is(err, schedule.ErrNotFound) {
-		return nil, none
+		return row, none
 	} else if err != nil {
+		return row, err
+	}
+	switch have := caller(ctx).In(row.Workspace); {
+	case have < routes.Viewer:
+		return schedule.Run{}, none
+	case have < right:
+		return schedule.Run{}, lacking(right, row.Workspace)
+	}
+	return row, nil
+}
+
+func (s *server) showRun(ctx context.Context, in *RunID) (*reply[RunDetail], error) {
+	row, err := s.visibleRun(ctx, in.Run, routes.Viewer)
+	if err != nil {
 		return nil, err
 	}
 	right := caller(ctx).In(row.Workspace)
-	if right < routes.Viewer {
-		return nil, none
-	}
 	submissions, err := s.Reader.Submissions(ctx, in.Run)
 	if err != nil {
 		return nil, err
 	}
 	v := RunDetail{RunView: runView(row), Offers: row.Offers, DeadLetters: row.DeadLetters, History: row.History,
 		Recipients: make([]RecipientView, 0, len(submissions)), Timeline: orEmpty(row.Timeline)}
-	if row.StopBy != "" {
-		v.Stop = &StopView{row.StopBy, row.StopWhy}
-	}
 	for _, sub := range submissions {
-		v.Recipients = append(v.Recipients, recipientView(sub, right))
+		v.Recipients = append(v.Recipients, recipientView(sub, row, right))
 	}
 	return &reply[RunDetail]{v}, nil
 }

@@ -108,6 +108,7 @@ type FileView struct {
 	SHA256  string     `json:"sha256"`
 	AsOf    *time.Time `json:"as_of,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
+	Links   *time.Time `json:"links_expire,omitempty" doc:"when download links end by themselves"`
 }
 
 // ErrorView is a failure with what it means and what helps.
@@ -135,6 +136,8 @@ type RunView struct {
 	Skipped      int        `json:"skipped"`
 	File         *FileView  `json:"file,omitempty"`
 	Error        *ErrorView `json:"error,omitempty"`
+	Stop         *StopView  `json:"stop,omitempty"`
+	LinksRevoked *time.Time `json:"links_revoked_at,omitempty" doc:"a person took back all links of the run"`
 	CreatedAt    *time.Time `json:"created_at,omitempty"`
 	SettledAt    *time.Time `json:"settled_at,omitempty"`
 }
@@ -144,9 +147,13 @@ func runView(r schedule.Run) RunView {
 		ID: r.ID(), Schedule: r.Schedule, Workspace: r.Workspace, Nominal: r.Nominal, Manual: r.Manual, RequestedBy: r.RequestedBy,
 		Version: r.Version, State: string(r.State), Attempts: r.Attempts, AttemptsLeft: r.AttemptsLeft, Yields: r.Yields,
 		Submitted: r.Submitted, Skipped: r.SkippedN, CreatedAt: instant(r.CreatedAt), SettledAt: instant(r.SettledAt),
+		LinksRevoked: instant(r.LinksRevoked),
 	}
 	if f := r.File; f != nil {
-		v.File = &FileView{f.Name, f.Rows, f.Bytes, f.SHA256, instant(f.DataAsOf), instant(r.FileExpires)}
+		v.File = &FileView{f.Name, f.Rows, f.Bytes, f.SHA256, instant(f.DataAsOf), instant(r.FileExpires), instant(r.LinkExpires)}
+	}
+	if r.StopBy != "" {
+		v.Stop = &StopView{r.StopBy, r.StopWhy}
 	}
 	if r.ErrorCode != "" {
 		e, _ := failure.Lookup(failure.Code(r.ErrorCode))
@@ -159,22 +166,33 @@ func runView(r schedule.Run) RunView {
 type RecipientView struct {
 	Channel     string     `json:"channel"`
 	Recipient   string     `json:"recipient"`
+	Hash        string     `json:"hash,omitempty" doc:"what names the recipient in requests and records; operators and above see it"`
 	Outcome     string     `json:"outcome" enum:"pending,submitted,skipped,unknown,not_sent"`
 	Reason      string     `json:"reason,omitempty"`
 	Detail      string     `json:"detail,omitempty"`
 	NotAccepted bool       `json:"not_accepted,omitempty" doc:"pending, and certain that no try was accepted so far"`
 	Tries       int        `json:"tries"`
 	ProviderID  string     `json:"provider_id,omitempty"`
+	RevokedAt   *time.Time `json:"link_revoked_at,omitempty" doc:"a person took back the download link"`
 	UpdatedAt   *time.Time `json:"updated_at,omitempty"`
 }
 
-// recipientView shows the address to whom may act on it; a viewer sees where it points only.
-func recipientView(s schedule.Submission, right routes.Right) RecipientView {
+// recipientView shows the address to whom may act on it; a viewer sees where it points only, and no hash, by which a
+// guess could be proved.
+func recipientView(s schedule.Submission, r schedule.Run, right routes.Right) RecipientView {
 	v := RecipientView{
 		Channel: s.Channel, Recipient: s.Recipient, Outcome: string(s.State), Reason: s.Reason, Detail: s.Detail,
 		NotAccepted: s.NotAccepted, Tries: s.Tries, ProviderID: s.ProviderID, UpdatedAt: instant(s.UpdatedAt),
+		Hash: s.RecipientHash,
+	}
+	if s.Token != "" {
+		v.RevokedAt = instant(s.RevokedAt)
+		if v.RevokedAt == nil {
+			v.RevokedAt = instant(r.LinksRevoked)
+		}
 	}
 	if right < routes.Operator {
+		v.Hash = ""
 		v.Recipient = mask(s.Channel, s.Recipient)
 	}
 	return v
@@ -208,7 +226,6 @@ type RunDetail struct {
 	Offers      int             `json:"offers"`
 	DeadLetters int             `json:"dead_letters"`
 	History     string          `json:"history,omitempty"`
-	Stop        *StopView       `json:"stop,omitempty"`
 	Recipients  []RecipientView `json:"recipients"`
 	Timeline    []string        `json:"timeline"`
 }

@@ -8,9 +8,10 @@ type Right int
 const (
 	Public   Right = iota // no token: the token in the path is the right
 	Viewer                // may read
-	Operator              // may run, pause, resume
+	Operator              // may run, stop, pause, resume, take links back
 	Admin                 // may define and delete
-	Local                 // as Admin, and only registered in the local profile
+	Stage                 // as Admin in every workspace: what holds for the whole stage
+	Local                 // as Stage, and only registered in the local profile
 )
 
 // Route is one operation.
@@ -37,7 +38,18 @@ var Table = []Route{
 	{"POST", "/schedules/{schedule}/runs", Operator}, // run now
 	{"GET", "/schedules/{schedule}/runs", Viewer},
 	{"GET", "/schedules/{schedule}/skips", Viewer},
+	{"GET", "/schedules/{schedule}/versions", Viewer},
+	{"GET", "/schedules/{schedule}/versions/{version}", Viewer},
+	{"GET", "/schedules/{schedule}/audits", Viewer},
 	{"GET", "/runs/{run}", Viewer},
+	{"POST", "/runs/{run}/stop", Operator},
+	{"POST", "/runs/{run}/links/revoke", Operator},
+	{"GET", "/runs/{run}/accesses", Operator},
+	{"GET", "/runs/{run}/audits", Viewer},
+	{"GET", "/control", Viewer}, // whoever waits for a run may know that nothing is sent
+	{"PUT", "/control", Stage},
+	{"GET", "/control/audits", Viewer},
+	{"GET", "/dead-letters", Stage},
 	{"GET", "/files/{token}", Public},
 	{"GET", "/unsubscribe/{token}", Public},
 	{"POST", "/unsubscribe/{token}", Public},
