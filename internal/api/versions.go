@@ -28,7 +28,7 @@ type VersionDetail struct {
 	VersionView
 	Definition schedule.Definition `json:"definition"`
 	Against    int                 `json:"against,omitempty"`
-	Diff       []string            `json:"diff,omitempty" doc:"one line per field: name: value in against → value in this version"`
+	Diff       []string            `json:"diff,omitzero" doc:"one line per field: name: value in against → value in this version"`
 }
 
 func (s *server) registerVersions() {
