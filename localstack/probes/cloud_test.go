@@ -15,6 +15,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -64,6 +65,12 @@ func TestMain(m *testing.M) {
 	}
 	var err error
 	if code, err = buildFunction(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	// Most of the probes' time is waiting, so that more of them than there are processors may run at once.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

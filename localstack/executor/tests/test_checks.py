@@ -129,6 +129,10 @@ class MailTest(unittest.TestCase):
         with self.assertLogs("process_executor.mail", "WARNING"):
             mail.relay("127.0.0.1:1", "reports@example.com", ["ann@example.com"], MESSAGE)
 
+    def test_a_message_that_is_too_large(self):
+        self.assertIsNone(mail.too_large("x" * mail.LARGEST_MESSAGE))
+        self.assertIn(str(mail.LARGEST_MESSAGE + 2), mail.too_large("x" * mail.LARGEST_MESSAGE + "ü"))
+
     def test_unverified(self):
         verified = {"ann@example.com"}.__contains__
         self.assertEqual(mail.unverified(["ann@example.com", "gone@example.org"], verified), ["gone@example.org"])
