@@ -140,6 +140,7 @@ func (f *Function) Deliverer() (*schedule.Deliverer, error) {
 	}
 	d := f.Settler()
 	d.Channels = map[string]channel.Channel{channel.Email: mail, channel.Webhook: hook}
+	d.Notices = map[string]channel.Announcer{channel.Email: mail, channel.Webhook: hook}
 	d.Files = files{&bucket.Store{API: objects, Bucket: f.Config.FilesBucket}}
 	d.Sources = &Sources{Configs: f.Store, SQLite: &sqlite.Fetcher{Bucket: &databucket.Bucket{API: objects, Name: f.Config.DataBucket}, Dir: filepath.Join(os.TempDir(), "almanac-sources", f.Config.DataBucket), Defaults: source.Defaults, Now: time.Now}}
 	d.Links = schedule.LinkBase(f.Config.PublicURL)

@@ -28,7 +28,7 @@ type Queue struct {
 	URL string
 }
 
-var _ schedule.Queue = (*Queue)(nil)
+var _ schedule.DispatchQueue = (*Queue)(nil)
 
 // batch is how many messages go in one request.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html
@@ -36,33 +36,42 @@ const batch = 10
 
 // Send offers runs and returns those that SQS did not take, with the reason of the last of them.
 func (q *Queue) Send(ctx context.Context, runs []string) (failed []string, err error) {
-	for len(runs) > 0 {
-		n := min(batch, len(runs))
-		left, sendErr := q.send(ctx, runs[:n])
+	return q.all(ctx, runs, schedule.EncodeMessage)
+}
+
+// SendNotices has notices sent, and returns those whose messages SQS did not take.
+func (q *Queue) SendNotices(ctx context.Context, ids []string) (failed []string, err error) {
+	return q.all(ctx, ids, schedule.EncodeNotice)
+}
+
+func (q *Queue) all(ctx context.Context, ids []string, encode func(string) string) (failed []string, err error) {
+	for len(ids) > 0 {
+		n := min(batch, len(ids))
+		left, sendErr := q.send(ctx, ids[:n], encode)
 		failed = append(failed, left...)
 		if sendErr != nil {
 			err = sendErr
 		}
-		runs = runs[n:]
+		ids = ids[n:]
 	}
 	return failed, err
 }
 
-func (q *Queue) send(ctx context.Context, runs []string) (failed []string, err error) {
+func (q *Queue) send(ctx context.Context, ids []string, encode func(string) string) (failed []string, err error) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.URL}
-	for i, run := range runs {
-		in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(schedule.EncodeMessage(run))})
+	for i, id := range ids {
+		in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(encode(id))})
 	}
 	out, err := q.API.SendMessageBatch(ctx, in)
 	if err != nil {
-		return runs, fmt.Errorf("send to queue: %w", err)
+		return ids, fmt.Errorf("send to queue: %w", err)
 	}
 	for _, f := range out.Failed {
 		i, convErr := strconv.Atoi(aws.ToString(f.Id))
-		if convErr != nil || i < 0 || i >= len(runs) {
-			return runs, fmt.Errorf("send to queue: the answer names entry %q, which was not sent", aws.ToString(f.Id))
+		if convErr != nil || i < 0 || i >= len(ids) {
+			return ids, fmt.Errorf("send to queue: the answer names entry %q, which was not sent", aws.ToString(f.Id))
 		}
-		failed = append(failed, runs[i])
+		failed = append(failed, ids[i])
 		err = fmt.Errorf("send to queue: %s: %s", aws.ToString(f.Code), aws.ToString(f.Message))
 	}
 	return failed, err

@@ -70,9 +70,25 @@ func TestSendInBatchesOfTen(t *testing.T) {
 		}
 		got := bodies(t, mem, q.URL)
 		for i, id := range ids(n) {
-			if run, err := schedule.DecodeMessage(got[i]); err != nil || run != id {
-				t.Errorf("message %d: %s %v", i, run, err)
+			if m, err := schedule.DecodeMessage(got[i]); err != nil || m.Run != id {
+				t.Errorf("message %d: %+v %v", i, m, err)
 			}
+		}
+	}
+}
+
+func TestSendNoticesInBatchesOfTen(t *testing.T) {
+	q, mem, _ := newQueue(t)
+	var notices []string
+	for _, id := range ids(11) {
+		notices = append(notices, id+"#failed#email#ff")
+	}
+	if failed, err := q.SendNotices(t.Context(), notices); err != nil || len(failed) != 0 || mem.Requests()["SendMessageBatch"] != 2 {
+		t.Fatal(failed, err, mem.Requests())
+	}
+	for i, body := range bodies(t, mem, q.URL) {
+		if m, err := schedule.DecodeMessage(body); err != nil || m != (schedule.Message{Notice: notices[i]}) {
+			t.Errorf("message %d: %+v %v", i, m, err)
 		}
 	}
 }

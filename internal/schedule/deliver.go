@@ -23,7 +23,8 @@ type DeliverLedger interface {
 	Release(ctx context.Context, r Run, l Lease, f *failure.Failure, visible time.Duration) error
 	Yield(ctx context.Context, r Run, l Lease, maxYields int, why string) error
 	RecordFile(ctx context.Context, r Run, l Lease, f RecordedFile) error
-	Settle(ctx context.Context, r Run, l Lease, o Outcome) error
+	// Conclude settles, and returns the notices that the settle put. The sweep looks at them from l.Wake on.
+	Conclude(ctx context.Context, r Run, l Lease, o Outcome) (put []Notice, err error)
 
 	BeforeRecipient(ctx context.Context, r Run, channel, recipientHash string) (Look, error)
 	Submissions(ctx context.Context, run string) ([]Submission, error)
@@ -34,6 +35,9 @@ type DeliverLedger interface {
 	TakeOver(ctx context.Context, s Submission, t Take) error
 	LoseTrack(ctx context.Context, s Submission, owner string, honoursKeys, about bool) error
 	Abandon(ctx context.Context, s Submission, owner string, expires int64) error
+
+	BeforeNotice(ctx context.Context, id string) (NoticeLook, error)
+	RemoveNotice(ctx context.Context, id string) error
 }
 
 // Files keeps produced files.
@@ -55,6 +59,7 @@ type Deliverer struct {
 	Files    Files
 	Sources  Sources
 	Channels map[string]channel.Channel
+	Notices  map[string]channel.Announcer // by channel; nil: notices are left to the sweep
 	Clocks   Clocks
 	Timing   Timing
 	Token    func() string // fencing tokens and link secrets: at least 128 random bits, URL-safe
@@ -77,15 +82,19 @@ func again(d time.Duration) Disposition { return Disposition{Again: true, Visibl
 
 // Handle works on one message. It never returns an error: what went wrong is on the run, or the message comes again.
 func (d *Deliverer) Handle(ctx context.Context, body string) Disposition {
-	id, err := DecodeMessage(body)
+	m, err := DecodeMessage(body)
 	if err != nil {
 		// Nobody can read it: at once back, so that it soon reaches the dead-letter queue, whose consumer keeps it.
 		// What it holds is not logged: it came from a stranger.
 		d.Log.Error("message cannot be read", "code", failure.MessageInvalid, "bytes", len(body))
 		return again(0)
 	}
-	w := &work{Deliverer: d, id: id, log: d.Log.With("run", id)}
+	if m.Notice != "" {
+		return d.handleNotice(ctx, m.Notice)
+	}
+	w := &work{Deliverer: d, id: m.Run, log: d.Log.With("run", m.Run)}
 	disposition, err := w.do(ctx)
+	w.announce(ctx)
 	if err != nil {
 		f := failure.From(err)
 		w.log.Error("nothing could be recorded; the message comes again", "code", f.Code, "error", err.Error())
@@ -106,6 +115,7 @@ type work struct {
 	fresh  bool            // something was recorded since begin
 	unsure bool            // whether a file was recorded: the reply was lost, and so was the read after it
 	bytes  []byte          // the file's content, read once where it is attached
+	put    []Notice        // what the settle has to tell
 }
 
 var errLost = errors.New("another worker holds the run")
@@ -271,9 +281,13 @@ func (w *work) stopped(r Run) *failure.Failure {
 }
 
 func (w *work) settle(ctx context.Context, o Outcome) error {
-	if err := w.Ledger.Settle(ctx, w.run, w.now(), o); err != nil {
+	l := w.now()
+	l.Wake = l.Now.Add(w.Timing.SweepQueued.Std())
+	put, err := w.Ledger.Conclude(ctx, w.run, l, o)
+	if err != nil {
 		return err
 	}
+	w.put = put
 	row, _ := Runs.Next(w.run.State, o.Event)
 	w.Count("runs_settled", 1, string(row.To), string(o.Code))
 	w.log.Info("run settled", "state", row.To, "code", o.Code, "submitted", o.Submitted, "skipped", o.Skipped)

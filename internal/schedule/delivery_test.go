@@ -189,7 +189,7 @@ func TestEffectOfASettle(t *testing.T) {
 		{"older failed", older, fail(failure.QueryInvalid), -1, false, false, ""},
 		{"older failure that pauses", older, fail(failure.ReportDeleted), -1, false, false, "report_deleted"},
 	} {
-		e := schedule.EffectOf(s, row.run, row.o)
+		e := schedule.EffectOf(s, schedule.Definition{}, row.run, row.o)
 		if got := e.Streak; (got == nil) != (row.streak < 0) || got != nil && *got != row.streak {
 			t.Errorf("%s: streak %v, want %d", row.name, got, row.streak)
 		}
@@ -199,7 +199,7 @@ func TestEffectOfASettle(t *testing.T) {
 	}
 	paused := s
 	paused.State = schedule.Paused
-	if e := schedule.EffectOf(paused, r, fail(failure.SourceAccessDenied)); e.Pause != "" {
+	if e := schedule.EffectOf(paused, schedule.Definition{}, r, fail(failure.SourceAccessDenied)); e.Pause != "" {
 		t.Error("a pause lands only on an active schedule")
 	}
 }

@@ -28,6 +28,13 @@ type Queue interface {
 	Backlog(ctx context.Context) (int, error)
 }
 
+// DispatchQueue is what dispatch and sweep send to.
+type DispatchQueue interface {
+	Queue
+	// SendNotices has notices sent, as Send offers runs.
+	SendNotices(ctx context.Context, ids []string) (failed []string, err error)
+}
+
 // DispatchLedger is what dispatch and sweep ask of the store. Due and Open only suggest; the rows decide.
 type DispatchLedger interface {
 	Control(ctx context.Context) (Control, error)
@@ -39,6 +46,8 @@ type DispatchLedger interface {
 	Admit(ctx context.Context, a Admission) error
 	PassOver(ctx context.Context, s Schedule, p Passage, ttl time.Time) error
 	Reoffer(ctx context.Context, r Run, now, wake time.Time, fromDLQ bool) error
+	Outbox(ctx context.Context, shard int, from string, limit int) (notices []Notice, next string, err error)
+	PostponeNotice(ctx context.Context, n Notice, next time.Time) error
 }
 
 // Counter counts for the metrics: at most an outcome and a kind go with a name.
@@ -47,7 +56,7 @@ type Counter func(name string, n int, outcome, kind string)
 // Dispatcher admits due occurrences and offers forgotten runs again. Two at once admit once.
 type Dispatcher struct {
 	Ledger DispatchLedger
-	Queue  Queue
+	Queue  DispatchQueue
 	Clocks Clocks
 	Timing Timing
 	Token  func() string
@@ -60,6 +69,7 @@ type Tally struct {
 	Admitted int  `json:"admitted"`
 	Passed   int  `json:"passed_over"`
 	Reoffer  int  `json:"reoffered"`
+	Notices  int  `json:"notices"` // messages for notices that were not sent before
 	Unsent   int  `json:"unsent"`  // admitted or moved, but the queue did not take the message: the sweep offers it again
 	Errors   int  `json:"errors"`  // schedules or runs that could not be handled; the next tick finds them again
 	Partial  bool `json:"partial"` // time was nearly up: the next tick goes on
@@ -90,6 +100,7 @@ func (d *Dispatcher) Tick(ctx context.Context) (Tally, error) {
 	}
 	d.Count("admitted", t.Admitted, "", "")
 	d.Count("reoffered", t.Reoffer, "", "")
+	d.Count("notices", t.Notices, "offered", "")
 	d.Count("dispatch_errors", t.Errors, "", "")
 	d.Log.Info("tick", "business_time", t.now, "tally", t.Tally)
 	return t.Tally, nil
@@ -259,14 +270,18 @@ func (t *tick) offer(ctx context.Context, runs []string) {
 // Offer sends a message for each run, three times over for those that the queue did not take, and returns how many it
 // never took.
 func Offer(ctx context.Context, q Queue, runs []string, log *slog.Logger) int {
+	return offer(ctx, q.Send, runs, log)
+}
+
+func offer(ctx context.Context, send func(context.Context, []string) ([]string, error), ids []string, log *slog.Logger) int {
 	var err error
-	for try := 0; len(runs) > 0 && try < 3; try++ {
-		runs, err = q.Send(ctx, runs)
+	for try := 0; len(ids) > 0 && try < 3; try++ {
+		ids, err = send(ctx, ids)
 	}
-	if len(runs) > 0 {
-		log.Warn("messages were not taken; the sweep will offer these runs again", "runs", len(runs), "error", err)
+	if len(ids) > 0 {
+		log.Warn("messages were not taken; the sweep will send them again", "messages", len(ids), "error", err)
 	}
-	return len(runs)
+	return len(ids)
 }
 
 func (t *tick) trouble(what string, err error, args ...any) {

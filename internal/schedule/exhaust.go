@@ -26,15 +26,19 @@ type Exhauster struct {
 // Handle works on one dead letter. An error means that nothing was recorded: the letter must come again.
 func (e *Exhauster) Handle(ctx context.Context, messageID, body string) error {
 	d := e.Deliverer
-	id, err := DecodeMessage(body)
+	m, err := DecodeMessage(body)
 	if err != nil {
 		now := d.Clocks.Wall()
 		d.Log.Error("a message that cannot be read is kept for a person", "message", messageID, "code", failure.MessageInvalid, "bytes", len(body))
 		d.Count("dead_letters", 1, "unreadable", "")
 		return e.Ledger.RecordDead(ctx, DeadLetter{MessageID: messageID, Queue: e.QueueName, Body: failure.Cut(body, 4096), Reason: failure.From(err).Cut(), At: now}, now.Add(d.Timing.RunRetention.Std()))
 	}
-	w := &work{Deliverer: d, id: id, log: d.Log.With("run", id)}
-	w.run, err = d.Ledger.Run(ctx, id)
+	if m.Notice != "" {
+		d.Log.Warn("a dead letter names a notice; it is left to the sweep", "notice", m.Notice)
+		return nil
+	}
+	w := &work{Deliverer: d, id: m.Run, log: d.Log.With("run", m.Run)}
+	w.run, err = d.Ledger.Run(ctx, m.Run)
 	switch now := d.Clocks.Wall(); {
 	case errors.Is(err, ErrNotFound):
 		w.log.Warn("the dead letter names a run that is not there, or no more")

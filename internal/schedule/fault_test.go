@@ -302,6 +302,24 @@ func (c tap) Send(ctx context.Context, d channel.Delivery, f channel.Frozen) cha
 	return v
 }
 
+// noticeTap puts the plan before and after a webhook's notice.
+type noticeTap struct {
+	channel.Announcer
+	w *world
+}
+
+func (c noticeTap) Announce(ctx context.Context, n channel.Notice) channel.Verdict {
+	lost := channel.Verdict{Outcome: channel.Lost, Failure: failure.New(failure.SendFailed, "the answer was lost")}
+	if err := c.w.before(ctx, "Webhook.Announce"); err != nil {
+		return lost
+	}
+	v := c.Announcer.Announce(ctx, n)
+	if err := c.w.after(ctx); err != nil {
+		return lost
+	}
+	return v
+}
+
 // frozen holds one call of one invocation until it is thawed.
 type frozen struct {
 	held, thaw chan struct{}

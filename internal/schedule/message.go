@@ -12,34 +12,48 @@ import (
 	"almanac/internal/schema"
 )
 
-// message is what the queues carry: ids only.
-type message struct {
-	Run string `json:"run"`
+// Message is what the queues carry: the id of a run, or that of a notice.
+type Message struct {
+	Run    string `json:"run,omitempty"`
+	Notice string `json:"notice,omitempty"`
 }
 
 // EncodeMessage spells the message that offers a run.
-func EncodeMessage(run string) string {
-	b, err := json.Marshal(message{run})
+func EncodeMessage(run string) string { return Message{Run: run}.encode() }
+
+// EncodeNotice spells the message that has a notice sent.
+func EncodeNotice(id string) string { return Message{Notice: id}.encode() }
+
+func (m Message) encode() string {
+	b, err := json.Marshal(m)
 	if err != nil {
-		panic("schedule: a run id that JSON cannot hold: " + err.Error()) // cannot happen: a string
+		panic("schedule: an id that JSON cannot hold: " + err.Error()) // cannot happen: a string
 	}
 	return string(b)
 }
 
-// DecodeMessage reads what EncodeMessage wrote, strictly: a message that names no run shares nothing with any other
-// (case D4).
-func DecodeMessage(body string) (run string, err error) {
-	var m message
+// DecodeMessage reads what EncodeMessage and EncodeNotice wrote, strictly: a message that names neither a run nor a
+// notice, or both, shares nothing with any other (case D4).
+func DecodeMessage(body string) (Message, error) {
+	const want = `{"run": "schedule@occurrence"} or {"notice": "schedule@occurrence#kind#channel#recipient"}`
+	var m Message
 	if err := strictJSON([]byte(body), &m); err != nil {
-		return "", failure.New(failure.MessageInvalid, "message %q: %v; want {\"run\": \"schedule@occurrence\"}", failure.Cut(body, 100), err)
+		return Message{}, failure.New(failure.MessageInvalid, "message %q: %v; want %s", failure.Cut(body, 100), err, want)
 	}
-	if _, _, ok := schema.SplitRunID(m.Run); !ok {
-		return "", failure.New(failure.MessageInvalid, "message field run is %q; want schedule@occurrence", failure.Cut(m.Run, 100))
+	_, _, run := schema.SplitRunID(m.Run)
+	_, _, _, notice := schema.SplitNoticeID(m.Notice)
+	switch {
+	case m.Run != "" && m.Notice != "":
+		return Message{}, failure.New(failure.MessageInvalid, "message fields run %q and notice %q: both are there; want %s", failure.Cut(m.Run, 100), failure.Cut(m.Notice, 100), want)
+	case m.Notice != "" && !notice:
+		return Message{}, failure.New(failure.MessageInvalid, "message field notice is %q; want %s", failure.Cut(m.Notice, 100), want)
+	case m.Notice == "" && !run:
+		return Message{}, failure.New(failure.MessageInvalid, "message field run is %q; want %s", failure.Cut(m.Run, 100), want)
 	}
-	return m.Run, nil
+	return m, nil
 }
 
-// strictJSON refuses unknown fields and anything after the document.
+// strictJSON refuses unknown fields, fields that are written twice, and anything after the document.
 func strictJSON(b []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -52,7 +66,7 @@ func strictJSON(b []byte, into any) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("something follows the document")
 	}
-	return nil
+	return repeated(b)
 }
 
 // OccurrenceKey names a due occurrence: its nominal time, RFC 3339, UTC.

@@ -129,11 +129,18 @@ func TestPoisonMessageIsKeptForAPerson(t *testing.T) {
 }
 
 func TestDecodeMessage(t *testing.T) {
-	if run, err := schedule.DecodeMessage(schedule.EncodeMessage("s@2040-01-01T00:00:00Z")); err != nil || run != "s@2040-01-01T00:00:00Z" {
-		t.Fatal(run, err)
+	if m, err := schedule.DecodeMessage(schedule.EncodeMessage("s@2040-01-01T00:00:00Z")); err != nil || m != (schedule.Message{Run: "s@2040-01-01T00:00:00Z"}) {
+		t.Fatal(m, err)
+	}
+	const notice = "s@2040-01-01T00:00:00Z#failed#email#ff"
+	if m, err := schedule.DecodeMessage(schedule.EncodeNotice(notice)); err != nil || m != (schedule.Message{Notice: notice}) {
+		t.Fatal(m, err)
 	}
 	for name, body := range map[string]string{
 		"D4 absent": `{}`, "empty": ``, "empty run": `{"run":""}`, "wrong type": `{"run":7}`, "null": `{"run":null}`, "a list": `["s@o"]`,
+		"both": `{"run":"s@o","notice":"s@o#failed#email#ff"}`, "empty notice": `{"notice":""}`, "notice of the wrong type": `{"notice":{}}`,
+		"notice of no run": `{"notice":"s#failed#email#ff"}`, "notice without recipient": `{"notice":"s@o#failed#email#"}`, "notice of three parts": `{"notice":"s@o#failed#email"}`,
+		"notice of five parts": `{"notice":"s@o#failed#email#ff#gg"}`, "hostile notice": "{\"notice\":\"\x00\n; DROP\"}", "empty run and a notice of none": `{"run":"","notice":"x"}`,
 		"no occurrence": `{"run":"s@"}`, "no schedule": `{"run":"@o"}`, "no @": `{"run":"s"}`, "another field": `{"run":"s@o","x":1}`,
 		"something follows": `{"run":"s@o"} {"run":"t@o"}`, "no JSON": "hello", "hostile": "{\"run\":\"\x00\n; DROP\"}", "long": `{"run":"` + strings.Repeat("x", 5000) + `"}`,
 	} {

@@ -8,9 +8,9 @@ import (
 	"almanac/internal/schema"
 )
 
-// sweep offers again what nobody works on: queued runs whose message may be lost, running ones whose lease has ended.
-// While the queue's visible backlog is above its bound no queued run is offered, so that a long queue does not breed
-// copies (case V17).
+// sweep offers again what nobody works on: queued runs whose message may be lost, running ones whose lease has ended, and
+// notices that were not sent. While the queue's visible backlog is above its bound no queued run and no notice is offered,
+// so that a long queue does not breed copies (case V17).
 func (t *tick) sweep(ctx context.Context, start int) {
 	backlog, err := t.Queue.Backlog(ctx)
 	if err != nil {
@@ -24,6 +24,9 @@ func (t *tick) sweep(ctx context.Context, start int) {
 	}
 	if backlog > t.Timing.Backlog {
 		return
+	}
+	for i := range schema.OutboxShards {
+		t.sweepOutbox(ctx, (start+i)%schema.OutboxShards, now)
 	}
 	for i := range schema.Shards {
 		t.sweepShard(ctx, false, (start+i)%schema.Shards, now)

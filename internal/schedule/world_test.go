@@ -186,12 +186,13 @@ func (w *world) wire() {
 	w.deliverer = &schedule.Deliverer{
 		Ledger: w.store, Files: files{&bucket.Store{API: twiceS3{w.s3, w}, Bucket: "files", Pause: w.store.Pause}},
 		Channels: map[string]channel.Channel{channel.Email: mail, channel.Webhook: tap{hook, w}},
+		Notices:  map[string]channel.Announcer{channel.Email: mail, channel.Webhook: noticeTap{hook, w}},
 		Clocks:   clocks, Timing: w.timing, Token: w.token, Entropy: w.entropy, Links: "https://almanac.example",
 		Allowed: boot.AllowList(nil), Log: log, Count: counted,
 	}
 	w.sandbox()
 	settler := *w.deliverer
-	settler.Files, settler.Sources = nil, nil // what schedule-exhaust does not hold
+	settler.Files, settler.Sources, settler.Notices = nil, nil, nil // what schedule-exhaust does not hold
 	w.dispatcher = &schedule.Dispatcher{Ledger: w.store, Queue: w.queue, Clocks: clocks, Timing: w.timing, Token: w.token, Log: log, Count: counted}
 	w.consumer = boot.Consumer{Handle: func(ctx context.Context, body string) schedule.Disposition { return w.deliverer.Handle(ctx, body) }, Hide: w.queue.Hide, Log: log}
 	w.letters = boot.DeadLetters{Handle: (&schedule.Exhauster{Deliverer: &settler, Ledger: w.store, Queue: w.queue, QueueName: "query-runs"}).Handle, Log: log}
@@ -433,8 +434,8 @@ func (w *world) minute() {
 func (w *world) due(now time.Time) bool {
 	business, _ := w.business(ctx)
 	return slices.ContainsFunc(w.db.Items("Schedules"), func(it map[string]dynamotypes.AttributeValue) bool {
-		wake, next := text(it, schema.WakeAt), text(it, schema.NextDueAt)
-		return wake != "" && text(it, schema.OpenShard) != "" && wake <= schema.Time(now) || next != "" && next <= schema.Time(business)
+		wake, next, notice := text(it, schema.WakeAt), text(it, schema.NextDueAt), text(it, schema.NextAt)
+		return notice != "" && notice <= schema.Time(now) || wake != "" && text(it, schema.OpenShard) != "" && wake <= schema.Time(now) || next != "" && next <= schema.Time(business)
 	})
 }
 
@@ -445,13 +446,13 @@ func text(it map[string]dynamotypes.AttributeValue, name string) string {
 	return ""
 }
 
-// done reports that nothing is due, no run is open and both queues are empty.
+// done reports that nothing is due, no run is open, no notice is left and both queues are empty.
 func (w *world) done() bool {
 	if w.due(w.wall()) {
 		return false
 	}
 	for _, it := range w.db.Items("Schedules") {
-		if text(it, schema.OpenShard) != "" {
+		if text(it, schema.OpenShard) != "" || text(it, schema.NextAt) != "" {
 			return false
 		}
 	}

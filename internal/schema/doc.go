@@ -16,6 +16,7 @@
 //	source            SOURCE#name / META                         put by configuration, in one transaction with its audit
 //	audit             AUDIT#subject / at#id                      put if absent, in the transaction of the act itself
 //	dead letter       DEAD / DEAD#message                        put if absent
+//	notice            OUTBOX#shard / OUT#run#kind#chan#recipient put in the settle's transaction; next_at, tries as read
 //	control           CONTROL / stage                            put by an operator, in one transaction with its audit
 //	business clock    CONTROL / stage#CLOCK                      put; read in the local profile only
 //
@@ -25,6 +26,9 @@
 //
 // A skip record's kind is gap, missed or twice: a range that a change of the clocks left out and one that was missed may
 // begin at the same instant.
+//
+// A notice (an item of the outbox) holds all that it is rendered from. Its worker sends and deletes it at once; what was
+// left the sweep has sent, and TTL takes it after four days.
 //
 // A submission holds what its body is rendered from; a webhook's holds the whole body, deflated (RFC 1951).
 //
@@ -51,6 +55,9 @@
 //	versions of a definition                  SCHED#id, DEF#…                     consistent
 //	who opened a run's links                  RUN#run, ACCESS#…                   consistent
 //	messages that nobody could read           DEAD, DEAD#…                        consistent
+//	notices that were not sent, a shard       OUTBOX#shard, OUT#…                 consistent
+//	before one notice: notice, control,       three keys in one BatchGetItem      consistent
+//	  suppression
 //	before one recipient: run, control,       five keys in one BatchGetItem       consistent
 //	  submission, suppression, unsubscription
 //

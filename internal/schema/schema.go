@@ -125,6 +125,9 @@ const (
 	Last  = "last"
 	Count = "count"
 
+	// outbox
+	NextAt = "next_at" // wall time from which the sweep has a notice sent
+
 	// control and clock
 	DispatchOff = "dispatch_off"
 	SendOff     = "send_off"
@@ -254,8 +257,39 @@ func DeadLetterKey(messageID string) Key { return Key{"DEAD", Sort(DeadPrefix + 
 func ControlKey(stage string) Key        { return Key{"CONTROL", Sort(stage)} }
 func ClockKey(stage string) Key          { return Key{"CONTROL", Sort(stage + "#CLOCK")} }
 
+// OutboxShards is how many partitions the outbox is spread over. It is nearly always empty, and each tick reads them all.
+// It can grow; shrinking it would hide items.
+const OutboxShards = 4
+
+// OutboxAt is the i-th partition of the outbox, for readers.
+func OutboxAt(i int) Partition { return Partition(fmt.Sprintf("OUTBOX#%02d", i)) }
+
+// NoticeID names a notice by its run, kind and recipient: what is known at each try, and nothing that differs per try.
+func NoticeID(run, kind, channel, recipientHash string) string {
+	return strings.Join([]string{run, kind, channel, recipientHash}, "#")
+}
+
+// SplitNoticeID takes a notice's id apart; ok is false where it is none.
+func SplitNoticeID(id string) (run, channel, recipientHash string, ok bool) {
+	parts := strings.Split(id, "#")
+	if len(parts) != 4 || parts[1] == "" || parts[2] == "" || parts[3] == "" {
+		return "", "", "", false
+	}
+	_, _, ok = SplitRunID(parts[0])
+	return parts[0], parts[2], parts[3], ok
+}
+
+// NoticeKey finds a notice by its id alone.
+func NoticeKey(id string) Key {
+	run, _, _ := strings.Cut(id, "#")
+	h := fnv.New32a()
+	h.Write([]byte(run))
+	return Key{OutboxAt(int(h.Sum32() % OutboxShards)), Sort(OutPrefix + id)}
+}
+
 // Sort key prefixes, for range reads.
 const (
+	OutPrefix    = "OUT#"
 	RunPrefix    = "RUN#"
 	SkipPrefix   = "SKIP#"
 	SubPrefix    = "SUB#"

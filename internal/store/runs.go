@@ -207,39 +207,90 @@ func (s *Store) AskToStop(ctx context.Context, r schedule.Run, a schedule.Audit)
 	return s.transact(ctx, w, auditWrite(a))
 }
 
-// Settle ends a run, in one transaction with what that means for its schedule. It never fails because of the schedule:
-// a schedule that changed meanwhile is read again, one that is gone is left alone.
+// Settle ends a run as Conclude does, and leaves what it has to tell to the sweep.
 func (s *Store) Settle(ctx context.Context, r schedule.Run, l lease, o schedule.Outcome) error {
+	_, err := s.Conclude(ctx, r, l, o)
+	return err
+}
+
+// Conclude ends a run, in one transaction with what that means for its schedule and the notices of it. It never fails
+// because of the schedule: a schedule that changed meanwhile is read again, one that is gone is left alone. It returns
+// the notices that it put.
+func (s *Store) Conclude(ctx context.Context, r schedule.Run, l lease, o schedule.Outcome) ([]schedule.Notice, error) {
 	w, err := settleWrite(r, l, o)
 	if err != nil {
-		return asConflict(err, r)
+		return nil, asConflict(err, r)
 	}
 	for {
-		it, err := s.get(ctx, schema.ScheduleKey(r.Schedule))
+		also, notices, err := s.consequences(ctx, r, l, o)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		ws := []write{w}
-		if len(it) > 0 {
-			sched, err := decodeSchedule(it)
-			if err != nil {
-				return err
-			}
-			if effect := schedule.EffectOf(sched, r, o); !effect.Empty() {
-				sw, err := effectWrite(sched, effect, l.Now)
-				if err != nil {
-					return err
-				}
-				ws = append(ws, sw)
-			}
-		}
-		err = s.transact(ctx, ws...)
+		err = s.transact(ctx, append([]write{w}, also...)...)
 		var c *schedule.Conflict
-		if errors.As(err, &c) && c.Event != string(o.Event) && ctx.Err() == nil {
+		switch {
+		case err == nil:
+			return notices, nil
+		case errors.As(err, &c) && c.Event != string(o.Event) && ctx.Err() == nil:
 			continue // the schedule changed, or went, between read and write
 		}
-		return err
+		return nil, err
 	}
+}
+
+// consequences are the writes that a settle has besides the run's own, decided on the schedule as it stands.
+func (s *Store) consequences(ctx context.Context, r schedule.Run, l lease, o schedule.Outcome) (ws []write, ns []schedule.Notice, err error) {
+	it, err := s.get(ctx, schema.ScheduleKey(r.Schedule))
+	if err != nil || len(it) == 0 {
+		return nil, nil, err
+	}
+	sched, err := decodeSchedule(it)
+	if err != nil {
+		return nil, nil, err
+	}
+	var def schedule.Definition
+	effect := schedule.EffectOf(sched, def, r, o)
+	asked := effect.NeedsDefinition()
+	if asked {
+		if def, err = s.defined(ctx, sched); err != nil {
+			return nil, nil, err
+		}
+		effect = schedule.EffectOf(sched, def, r, o)
+	}
+	if effect.Empty() {
+		return nil, nil, nil
+	}
+	w, err := effectWrite(sched, effect, l.Now)
+	if err != nil {
+		return nil, nil, err
+	}
+	if asked { // the version whose definition decided is still the schedule's
+		w.condition += " AND " + w.expr.equals(schema.Version, sched.Version)
+	}
+	ws = append(ws, w)
+	ns = schedule.NoticesOf(sched, def, r, o, effect, l.Now, l.Wake)
+	for _, n := range ns {
+		nw, err := noticeWrite(n)
+		if err != nil {
+			return nil, nil, err
+		}
+		ws = append(ws, nw)
+	}
+	return ws, ns, nil
+}
+
+// defined is the definition that a schedule has now. One that is gone, or that nobody can read, must not keep a run from
+// settling: then nobody is told, and the product's own limit holds.
+func (s *Store) defined(ctx context.Context, sched schedule.Schedule) (schedule.Definition, error) {
+	v, err := s.Definition(ctx, sched.ID, sched.Version)
+	var down *failure.Failure
+	if errors.As(err, &down) {
+		return schedule.Definition{}, err
+	}
+	if err != nil {
+		return schedule.Definition{}, nil
+	}
+	return v.Definition, nil
 }
 
 func settleWrite(r schedule.Run, l lease, o schedule.Outcome) (write, error) {

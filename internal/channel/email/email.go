@@ -115,19 +115,36 @@ func (c *Channel) Freeze(ctx context.Context, d channel.Delivery, now time.Time,
 
 // Send sends the message once. What SES or the network said is read in verdict.go.
 func (c *Channel) Send(ctx context.Context, d channel.Delivery, f channel.Frozen) channel.Verdict {
-	if err := channel.ValidateAddress(d.Recipient); err != nil {
-		return channel.Verdict{Outcome: channel.Refused, Reason: channel.ReasonInvalid, Detail: "the address is not one that mail can be sent to"}
-	}
-	if ctx.Err() != nil {
-		return channel.Verdict{Outcome: channel.NotAccepted, Failure: failure.New(failure.SendFailed, "no time was left to send the mail")}
+	if v, ok := sendable(ctx, d.Recipient); !ok {
+		return v
 	}
 	message, v := c.message(ctx, d, f)
 	if message == nil {
 		return v
 	}
+	sent := c.submit(ctx, d.Recipient, message)
+	if sent.Outcome == channel.Accepted {
+		sent.Detail = v.Detail
+	}
+	return sent
+}
+
+// sendable refuses an address that is none, and a request for which no time is left.
+func sendable(ctx context.Context, recipient string) (channel.Verdict, bool) {
+	if err := channel.ValidateAddress(recipient); err != nil {
+		return channel.Verdict{Outcome: channel.Refused, Reason: channel.ReasonInvalid, Detail: "the address is not one that mail can be sent to"}, false
+	}
+	if ctx.Err() != nil {
+		return channel.Verdict{Outcome: channel.NotAccepted, Failure: failure.New(failure.SendFailed, "no time was left to send the mail")}, false
+	}
+	return channel.Verdict{}, true
+}
+
+// submit hands one message to SES, once.
+func (c *Channel) submit(ctx context.Context, recipient string, message []byte) channel.Verdict {
 	in := &ses.SendRawEmailInput{
 		Source:       aws.String(c.from.Address),
-		Destinations: []string{strings.TrimSpace(d.Recipient)},
+		Destinations: []string{strings.TrimSpace(recipient)},
 		RawMessage:   &types.RawMessage{Data: message},
 	}
 	if c.set != "" {
@@ -138,7 +155,7 @@ func (c *Channel) Send(ctx context.Context, d channel.Delivery, f channel.Frozen
 	if err != nil {
 		return judge(err, w.nothingLeft(err))
 	}
-	v.Outcome = channel.Accepted
+	v := channel.Verdict{Outcome: channel.Accepted}
 	if out != nil {
 		v.ProviderID = aws.ToString(out.MessageId)
 	}
