@@ -18,7 +18,7 @@ type Definition struct {
 	Owner      string          `json:"owner"` // whom recipients ask
 	Source     string          `json:"source"`
 	Query      string          `json:"query"`
-	Parameters map[string]any  `json:"parameters,omitempty"`
+	Parameters Parameters      `json:"parameters,omitempty"`
 	Recurrence calendar.Spec   `json:"recurrence"`
 	File       File            `json:"file"`
 	Empty      EmptyPolicy     `json:"empty,omitempty"`

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -388,7 +389,9 @@ func fields(d Definition) map[string]string {
 		panic("schedule: a definition that JSON cannot hold: " + err.Error()) // cannot happen: it came from JSON
 	}
 	var doc any
-	if err := json.Unmarshal(b, &doc); err != nil {
+	exact := json.NewDecoder(bytes.NewReader(b))
+	exact.UseNumber() // numbers that differ beyond 2^53 differ
+	if err := exact.Decode(&doc); err != nil {
 		panic("schedule: JSON that was just made cannot be read: " + err.Error()) // cannot happen
 	}
 	out := map[string]string{}

@@ -26,7 +26,8 @@ const (
 	MaxRecipients   = 500 // longer lists come as a frozen object, with a later part of the product
 	MaxParameters   = 50
 	MaxIntroduction = 2_000
-	MaxNotify       = 5 // each notice is one action of the settle's transaction
+	MaxWorkspaces   = 500 // that one source names
+	MaxNotify       = 5   // each notice is one action of the settle's transaction
 	maxDefinition   = 90_000
 )
 
@@ -67,7 +68,10 @@ func ParseDefinition(raw []byte) (Definition, error) {
 // jsonProblem turns the decoder's words into a problem with a field.
 func jsonProblem(err error) Problem {
 	var wrong *json.UnmarshalTypeError
+	var twice *repeatedField
 	switch {
+	case errors.As(err, &twice):
+		return Problem{failure.Cut(twice.name, 60), "written twice", "one value"}
 	case !errors.As(err, &wrong):
 	case wrong.Type == reflect.TypeFor[Duration]():
 		return Problem{wrong.Field, failure.Cut(wrong.Value, 60), `a duration in text, such as "30s"`}
@@ -253,7 +257,15 @@ func (d Definition) Check() Problems {
 		c.bad("mail.introduction", fmt.Sprintf("%d characters", n), fmt.Sprintf("at most %d characters", MaxIntroduction))
 	}
 	c.limits(d.Limits)
+	c.stored(d)
 	return c.ps
+}
+
+// stored checks the size of the row that the definition becomes: JSON spells some characters with six bytes.
+func (c *checker) stored(d Definition) {
+	if b, err := json.Marshal(d); err == nil && len(b) > maxDefinition {
+		c.bad("definition", fmt.Sprintf("%d bytes as it is stored", len(b)), fmt.Sprintf("at most %d bytes; <, > and & count as six each", maxDefinition))
+	}
 }
 
 func (c *checker) query(q string) {
@@ -267,7 +279,7 @@ func (c *checker) query(q string) {
 	}
 }
 
-func (c *checker) parameters(ps map[string]any) {
+func (c *checker) parameters(ps Parameters) {
 	if len(ps) > MaxParameters {
 		c.bad("parameters", fmt.Sprint(len(ps)), fmt.Sprintf("at most %d", MaxParameters))
 	}
@@ -279,8 +291,14 @@ func (c *checker) parameters(ps map[string]any) {
 		if slices.Contains(Reserved, name) {
 			c.bad(field, quote(name), "another name: this one is given by the product")
 		}
-		switch v.(type) {
-		case nil, bool, float64, string, int64, int:
+		switch v := v.(type) {
+		case nil, bool, float64, int64, int:
+		case string:
+			if !utf8.ValidString(v) || strings.Contains(v, "\x00") {
+				c.bad(field, quote(v), "UTF-8 text without NUL")
+			}
+		case json.Number:
+			c.bad(field, v.String(), "a number that fits: a whole one into 64 bits with its sign, another one below 1.8e308")
 		default:
 			c.bad(field, fmt.Sprintf("a %T", v), "text, a number, true, false or null")
 		}
@@ -419,6 +437,10 @@ func (s SourceConfig) Check() Problems {
 	}
 	if len(s.Workspaces) == 0 {
 		c.bad("workspaces", "", `the workspaces that may use it, or "*"`)
+	}
+	if n := len(s.Workspaces); n > MaxWorkspaces {
+		c.bad("workspaces", fmt.Sprint(n), fmt.Sprintf(`at most %d, or "*" for all`, MaxWorkspaces))
+		return c.ps
 	}
 	for i, w := range s.Workspaces {
 		if w != "*" {
