@@ -17,7 +17,7 @@
 //	audit             AUDIT#subject / at#id                      put if absent, in the transaction of the act itself
 //	dead letter       DEAD / DEAD#message                        put if absent
 //	notice            OUTBOX#shard / OUT#run#kind#chan#recipient put in the settle's transaction; next_at, tries as read
-//	control           CONTROL / stage                            put by an operator, in one transaction with its audit
+//	control           CONTROL / stage                            put if both switches stand as read, in one transaction with its audit
 //	business clock    CONTROL / stage#CLOCK                      put; read in the local profile only
 //
 // An audit's subject is what was acted on: a schedule's id, a run's id, "workspace id", "source name". Its id is the
@@ -34,6 +34,10 @@
 //
 // The times at which a run's file and its links end stand on the run and come with the file: before there is a file,
 // there are none.
+//
+// One recipient's link is taken back by a mark on the submission, all links of a run by a mark on the run, each put if
+// absent and in one transaction with its audit. A link access names whose link was used, when and for what; neither
+// address nor program of who used it is kept.
 //
 // A download token and an unsubscribe token are no records of their own: they name their submission and carry a secret
 // derived from the one that stands on it, so that a delivery with a link costs no third write.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"almanac/internal/api"
@@ -108,8 +107,8 @@ func (p *Program) remove(ctx context.Context, c *call) error {
 }
 
 func (p *Program) switched(ctx context.Context, c *call, method, verb, done string) error {
-	if strings.TrimSpace(c.reason) == "" {
-		return usage("--reason is missing: say why in a sentence; it is audited")
+	if err := needReason(c); err != nil {
+		return err
 	}
 	if err := named("schedule", c.args[0]); err != nil {
 		return err

@@ -65,6 +65,8 @@ type call struct {
 	workspace, reason, key, form string
 	version                      int
 	wait, frozen                 bool
+	dispatch, send, recipient    string
+	definition, diff             bool
 }
 
 func commands() []subcommand {
@@ -91,12 +93,23 @@ func commands() []subcommand {
 				f.StringVar(&c.folder, "f", "", "`folder` or file (required)")
 				f.BoolVar(&c.yes, "yes", false, "do not ask")
 			}, 0, 0},
-		{"get", "schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources", "list things", "Lists as a table, or with -o json as the API gives it.", (*Program).get,
+		{"get", "schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources | dead-letters", "list things",
+			"Lists as a table, or with -o json as the API gives it. A warning on the error stream says when dispatch or send is off.", (*Program).get,
 			func(f *flag.FlagSet, c *call) {
 				output(f, c)
 				f.StringVar(&c.workspace, "workspace", "", "schedules of this `workspace` only")
 			}, 1, 2},
-		{"show", "RUN | SCHEDULE", "show one run or schedule", "A run's id has an @. A run is shown with its recipients and timeline, a schedule with its definition's main points and its next due times.", (*Program).show, output, 1, 1},
+		{"show", "RUN | SCHEDULE", "show one run or schedule", "A run's id has an @. A run is shown with its recipients, timeline and the uses of its links, a schedule with its definition's main points\nand its next due times. With --definition the definition is printed that the run used, or that the schedule has now.", (*Program).show,
+			func(f *flag.FlagSet, c *call) {
+				output(f, c)
+				f.BoolVar(&c.definition, "definition", false, "print the whole definition, as apply takes it")
+			}, 1, 1},
+		{"history", "SCHEDULE [--diff N M]", "versions of a schedule's definition", "Lists who saved which version and when, the latest first. With --diff: the fields in which version M differs from version N.", (*Program).history,
+			func(f *flag.FlagSet, c *call) {
+				output(f, c)
+				f.BoolVar(&c.diff, "diff", false, "compare two versions, named behind it")
+			}, 1, 3},
+		{"audits", "SCHEDULE | RUN", "what people did to a schedule or run", "Who, what, why, before and after; the latest first. A run's id has an @.", (*Program).audits, output, 1, 1},
 		{"run-now", "SCHEDULE", "run a schedule once, now", "Makes one run per key: the same key again finds the same run. Without --key a fresh one is made and printed.", (*Program).runNow,
 			func(f *flag.FlagSet, c *call) {
 				f.StringVar(&c.key, "key", "", "idempotency `key`")
@@ -107,6 +120,19 @@ func commands() []subcommand {
 		{"pause", "SCHEDULE --reason WHY", "admit nothing until resumed", "Runs that were admitted before are delivered.", (*Program).pause, why, 1, 1},
 		{"resume", "SCHEDULE --reason WHY", "admit again", "Nothing missed while paused is sent.", (*Program).resume, why, 1, 1},
 		{"delete", "SCHEDULE --reason WHY", "delete a schedule", "Its runs stay readable until they expire. Its id cannot be used again before.", (*Program).remove, why, 1, 1},
+		{"stop", "RUN --reason WHY", "ask an open run to end", "It fails as stopped_by_operator before its next recipient, or when it is next taken into work; what has been sent stays sent.\nA run that is settled is refused.", (*Program).stop, why, 1, 1},
+		{"revoke", "RUN [--recipient ADDRESS] --reason WHY", "take back download links", "Without --recipient all links of the run, also those of recipients who are asked later. Who opens one is told whom to ask.\nA file that was attached to a mail is out of reach.", (*Program).revoke,
+			func(f *flag.FlagSet, c *call) {
+				why(f, c)
+				f.StringVar(&c.recipient, "recipient", "", "only the link of this `address`, URL or hash")
+			}, 1, 1},
+		{"control", "[set | audits]", "the red button: dispatch and send, on or off", "Without more it shows the switches. `set` turns those that are given; the other stays as it is. `audits` lists who turned them.\nDispatch off: no due occurrence is admitted. Send off: no recipient is asked, and runs wait until it is on.", (*Program).control,
+			func(f *flag.FlagSet, c *call) {
+				output(f, c)
+				f.StringVar(&c.dispatch, "dispatch", "", "`on` or off")
+				f.StringVar(&c.send, "send", "", "`on` or off")
+				f.StringVar(&c.reason, "reason", "", "set: why, in a `sentence`; it is audited (required)")
+			}, 0, 1},
 		{"clock", "get | set TIME", "read or set business time (local cloud only)", "TIME is such as 2013-07-01T12:00:00Z.", (*Program).clock,
 			func(f *flag.FlagSet, c *call) { f.BoolVar(&c.frozen, "frozen", false, "let it stand still") }, 1, 2},
 	}

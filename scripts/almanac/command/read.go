@@ -15,7 +15,7 @@ func (p *Program) get(ctx context.Context, c *call) error {
 	what, of := c.args[0], ""
 	below := what == "runs" || what == "skips"
 	if below != (len(c.args) == 2) {
-		return usage("usage: almanac get schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources")
+		return usage("usage: almanac get schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources | dead-letters")
 	}
 	if below {
 		of = c.args[1]
@@ -27,6 +27,14 @@ func (p *Program) get(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	err = p.list(ctx, c, api, what, of)
+	if err == nil {
+		p.warn(ctx, api)
+	}
+	return err
+}
+
+func (p *Program) list(ctx context.Context, c *call, api *client.Client, what, of string) error {
 	switch what {
 	case "schedules":
 		q := url.Values{}
@@ -38,6 +46,8 @@ func (p *Program) get(ctx context.Context, c *call) error {
 		return printList(ctx, p, c, api, client.Path("schedules", of, "runs"), nil, []string{"RUN", "STATE", "ROWS", "BYTES", "SUBMITTED", "SKIPPED", "ATTEMPTS", "ERROR"}, runCells)
 	case "skips":
 		return printList(ctx, p, c, api, client.Path("schedules", of, "skips"), nil, []string{"FIRST", "LAST", "COUNT", "REASON"}, skipCells)
+	case "dead-letters":
+		return printList(ctx, p, c, api, "/dead-letters", nil, []string{"AT", "QUEUE", "MESSAGE", "REASON", "BODY"}, deadCells)
 	case "workspaces":
 		return printList(ctx, p, c, api, "/workspaces", nil, []string{"WORKSPACE", "ZONE", "NAME"}, func(w schedule.Workspace) []string { return []string{w.ID, w.Zone, w.Name} })
 	case "sources":
@@ -45,7 +55,7 @@ func (p *Program) get(ctx context.Context, c *call) error {
 			return []string{s.Name, s.Engine, s.Object, strings.Join(s.Workspaces, ", ")}
 		})
 	}
-	return usage("get: there is no %q; want schedules, runs, skips, workspaces or sources", what)
+	return usage("get: there is no %q; want schedules, runs, skips, workspaces, sources or dead-letters", what)
 }
 
 // printList reads all pages; workspaces and sources come in one, and take no page parameters.
@@ -116,17 +126,23 @@ func (p *Program) show(ctx context.Context, c *call) error {
 		if _, err := conn.Call(ctx, "GET", client.Path("runs", name), nil, nil, &r); err != nil {
 			return err
 		}
-		if c.json {
+		switch {
+		case c.definition:
+			return p.printDefinition(ctx, conn, r.Schedule, r.Version)
+		case c.json:
 			return printJSON(p.Out, r)
 		}
 		p.printRun(r)
-		return nil
+		return p.printAccesses(ctx, conn, r)
 	}
 	var s api.ScheduleDetail
 	if _, err := conn.Call(ctx, "GET", client.Path("schedules", name), nil, nil, &s); err != nil {
 		return err
 	}
-	if c.json {
+	switch {
+	case c.definition:
+		return printJSON(p.Out, s.Definition)
+	case c.json:
 		return printJSON(p.Out, s)
 	}
 	p.printSchedule(s)
@@ -195,6 +211,7 @@ func (p *Program) printRun(r api.RunDetail) {
 		t.row("File", fmt.Sprintf("%s, %d rows, %d bytes, until %s", f.Name, f.Rows, f.Bytes, when(f.Expires)))
 		t.row("SHA-256", f.SHA256)
 	}
+	t.row("Links", linksEnd(r))
 	if e := r.Error; e != nil {
 		t.row("Error", e.Code+": "+e.Meaning)
 		t.row("", e.Message)
@@ -209,11 +226,23 @@ func (p *Program) printRun(r api.RunDetail) {
 	p.printf("\nRecipients\n")
 	t = newTable("  CHANNEL", "RECIPIENT", "OUTCOME", "TRIES", "REASON")
 	for _, x := range r.Recipients {
-		t.row("  "+x.Channel, x.Recipient, x.Outcome, fmt.Sprint(x.Tries), strings.TrimSpace(x.Reason+"  "+x.Detail))
+		notes := x.Reason + "  " + x.Detail + optional(x.RevokedAt != nil && r.LinksRevoked == nil, "  link revoked %s", when(x.RevokedAt))
+		t.row("  "+x.Channel, x.Recipient, x.Outcome, fmt.Sprint(x.Tries), strings.TrimSpace(notes))
 	}
 	t.write(p.Out)
 	p.printf("\nTimeline\n")
 	for _, line := range r.Timeline {
 		p.printf("  %s\n", plain(line))
 	}
+}
+
+// linksEnd says how long download links work.
+func linksEnd(r api.RunDetail) string {
+	switch {
+	case r.LinksRevoked != nil:
+		return "all revoked " + when(r.LinksRevoked)
+	case r.File == nil:
+		return "-"
+	}
+	return "until " + when(r.File.Links)
 }
