@@ -41,7 +41,7 @@ type Passage struct {
 // passOver decides which occurrences do not run, from the one that the schedule stands on. pass is false where that one
 // is to be admitted.
 func passOver(p plan, s Schedule, now time.Time, after time.Duration) (o Passage, pass bool) {
-	missed := func(at time.Time) bool { return now.Sub(at) > after }
+	missed := func(at time.Time) bool { return now.Sub(p.admits(s.ID, at)) > after }
 	if missed(s.NextDue) {
 		if o, pass := catchUp(p, s, now, missed); pass {
 			return o, true
@@ -51,6 +51,12 @@ func passOver(p plan, s Schedule, now time.Time, after time.Duration) (o Passage
 		return passOne(p, s, SkipOverlap, "the run before it had not settled (overlap skip)"), true
 	}
 	return Passage{}, false
+}
+
+// admits is when an occurrence is admitted: its nominal time, and what jitter adds to it. The nominal time itself, by
+// which everything is named, never moves.
+func (p plan) admits(id string, nominal time.Time) time.Time {
+	return nominal.Add(p.rule.Delay(id, nominal))
 }
 
 // catchUp passes over the missed occurrences that the policy drops. The occurrence that it stops at runs, or is one that

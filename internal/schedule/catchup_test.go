@@ -185,3 +185,32 @@ func TestV13ASettleBetweenReadAndPassOverLetsTheNextRun(t *testing.T) {
 		w.wantState(r.ID(), schedule.Succeeded, "")
 	}
 }
+
+// Jitter spreads admissions; names, periods and lateness stay with the nominal time.
+func TestJitterDelaysTheAdmissionOnly(t *testing.T) {
+	w := newWorld(t)
+	delays := map[time.Duration]bool{}
+	for i := range 8 {
+		d := w.definition(fmt.Sprintf("s%d", i), "b")
+		d.Recurrence.Cron, d.Recurrence.Jitter = hourly, "30m"
+		w.apply(d)
+	}
+	admitted := map[string]time.Duration{}
+	for minute := range 32 {
+		w.to(start.Add(time.Hour + time.Duration(minute)*time.Minute))
+		w.tick()
+		for i := range 8 {
+			id := fmt.Sprintf("s%d", i)
+			if _, known := admitted[id]; !known && len(w.runs(id)) == 1 {
+				admitted[id] = time.Duration(minute) * time.Minute
+				delays[admitted[id]] = true
+				if r := w.runs(id)[0]; !r.Nominal.Equal(start.Add(time.Hour)) || len(w.skips(id)) != 0 {
+					t.Errorf("%s: nominal %s, skipped %s", id, r.Nominal, w.ranges(id))
+				}
+			}
+		}
+	}
+	if len(admitted) != 8 || len(delays) < 3 {
+		t.Errorf("admitted %v", admitted)
+	}
+}

@@ -207,6 +207,9 @@ func (t *tick) admitNext(ctx context.Context, id string) (run string, more bool,
 	if err != nil {
 		return "", false, err
 	}
+	if p.admits(id, s.NextDue).After(t.now) {
+		return "", false, nil // due, and held back by its jitter: a later tick finds it again
+	}
 	ttl := t.Clocks.Wall().Add(t.Timing.RunRetention.Std())
 	if o, pass := passOver(p, s, t.now, t.Timing.Missed.Std()); pass {
 		if err = t.Ledger.PassOver(ctx, s, o, ttl); err == nil {
