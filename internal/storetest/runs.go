@@ -276,7 +276,7 @@ func settleWays() []way {
 	failed := func(by, code, message string) row {
 		return settled(by, row{schema.State: "failed", schema.ErrorCode: code, schema.ErrorText: message, schema.Submitted: 0, schema.Skipped: 0})
 	}
-	return []way{
+	return append(noticedWays(), []way{
 		{from: "running", event: "succeed", token: true, given: withSchedule("running", oldError.with(row{schema.File: recordedFile})),
 			do: end(held, schedule.Outcome{Event: schedule.Succeed, Submitted: 2, Skipped: 1}),
 			want: both(settled("worker-1", row{schema.State: "succeeded", schema.Submitted: 2, schema.Skipped: 1, schema.ErrorCode: nil, schema.ErrorText: nil}), "succeed",
@@ -300,5 +300,5 @@ func settleWays() []way {
 			given: withSchedule("running", row{schema.AttemptsLeft: 0, schema.Attempts: 5, schema.LeaseOwner: nil, schema.LeaseEnd: nil}),
 			want: both(failed("worker-2", "attempts_exhausted", "five attempts"), "failed: attempts_exhausted", schedule.Failed,
 				row{schema.Streak: 4, schema.LastRunCode: "attempts_exhausted"})},
-	}
+	}...)
 }

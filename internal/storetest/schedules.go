@@ -32,8 +32,10 @@ func versionOf(p place, n int) schedule.Version {
 		Recurrence: calendar.Spec{Cron: "0 8 * * 1-5", Zone: "America/New_York"}, Recipients: []schedule.Recipient{{Email: someone}}}}
 }
 
-func definitionRow(p place, n int) change {
-	v := versionOf(p, n)
+func definitionRow(p place, n int) change { return versionRow(p, versionOf(p, n)) }
+
+func versionRow(p place, v schedule.Version) change {
+	n := v.Number
 	body, err := json.Marshal(v.Definition)
 	if err != nil {
 		panic(err) // a literal of this package

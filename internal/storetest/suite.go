@@ -60,6 +60,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("faults", func(t *testing.T) { faults(t, b) })
 	t.Run("admission", func(t *testing.T) { admission(t, b) })
 	t.Run("settle", func(t *testing.T) { settle(t, b) })
+	t.Run("outbox", func(t *testing.T) { outbox(t, b) })
 	t.Run("begun", func(t *testing.T) { begun(t, b) })
 	t.Run("audits", func(t *testing.T) { audits(t, b) })
 	t.Run("lists", func(t *testing.T) { lists(t, b) })

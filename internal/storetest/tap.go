@@ -67,7 +67,7 @@ func (t *tap) consistent(asked *bool) {
 }
 
 func isWrite(operation string) bool {
-	return strings.HasPrefix(operation, "Put") || strings.HasPrefix(operation, "Update") || strings.HasPrefix(operation, "Transact")
+	return strings.HasPrefix(operation, "Put") || strings.HasPrefix(operation, "Delete") || strings.HasPrefix(operation, "Update") || strings.HasPrefix(operation, "Transact")
 }
 
 func (t *tap) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -81,6 +81,10 @@ func (t *tap) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(
 
 func (t *tap) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	return through(t, ctx, "UpdateItem", in, t.DynamoDB.UpdateItem)
+}
+
+func (t *tap) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	return through(t, ctx, "DeleteItem", in, t.DynamoDB.DeleteItem)
 }
 
 func (t *tap) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
