@@ -128,7 +128,9 @@ func TestStopAskedOfASpentRun(t *testing.T) {
 
 func (w *world) control(c schedule.Control) {
 	w.t.Helper()
-	w.must(w.store.SetControl(ctx, c, w.stop("test")))
+	was, err := w.store.Control(ctx)
+	w.must(err)
+	w.must(w.store.Switch(ctx, was, c, w.stop("test")))
 }
 
 func TestSendOffBeginsNothing(t *testing.T) {

@@ -251,10 +251,10 @@ func TestALinksLifeCountsFromTheFile(t *testing.T) {
 	d := w.definition("s", "b")
 	d.File.LinkLife = schedule.Duration(time.Hour)
 	run := w.admitted(d)
-	w.must(w.store.SetControl(ctx, schedule.Control{SendOff: true}, w.stop("maintenance")))
+	w.control(schedule.Control{SendOff: true})
 	w.drain()
 	w.advance(2 * time.Hour)
-	w.must(w.store.SetControl(ctx, schedule.Control{}, w.stop("over")))
+	w.control(schedule.Control{})
 	w.quiet()
 	w.wantState(run, schedule.Succeeded, "")
 	if _, err := w.links.Open(ctx, w.link(run, "b")); err != nil {

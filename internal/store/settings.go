@@ -123,16 +123,6 @@ func (s *Store) Control(ctx context.Context) (schedule.Control, error) {
 	return decodeControl(it), err
 }
 
-// SetControl turns the switches; the latest wins, and each turn is audited.
-func (s *Store) SetControl(ctx context.Context, c schedule.Control, a schedule.Audit) error {
-	k := schema.ControlKey(s.Stage)
-	w := write{event: "set control", key: k, put: keyItem(k)}
-	for name, v := range compact(map[string]any{schema.DispatchOff: c.DispatchOff, schema.SendOff: c.SendOff, schema.CreatedBy: a.Who, schema.UpdatedAt: a.At}) {
-		w.put[name] = v
-	}
-	return s.transact(ctx, w, auditWrite(a))
-}
-
 // Clock is business time as the local profile reads it: Base is the business time at the wall time Wall; it flows on
 // from there unless Frozen. The zero Clock is wall time.
 func (s *Store) Clock(ctx context.Context) (schedule.ClockSetting, error) {

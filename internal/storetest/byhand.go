@@ -34,7 +34,7 @@ func switches(t *testing.T, b *bench) {
 	for _, was := range all {
 		for _, now := range all {
 			n++
-			if err := b.SetControl(ctx, was, actOf("setting up", fmt.Sprintf("act-%d", n), "control")); err != nil {
+			if err := b.turn(ctx, was, actOf("setting up", fmt.Sprintf("act-%d", n), "control")); err != nil {
 				t.Fatal(err)
 			}
 			a := actOf(fmt.Sprintf("control %d", n), "act-1", "control")

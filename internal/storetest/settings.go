@@ -30,7 +30,7 @@ func settings(t *testing.T, b *bench) {
 func control(t *testing.T, b *bench) {
 	ctx := t.Context()
 	for i, want := range []schedule.Control{{}, {DispatchOff: true}, {SendOff: true}, {DispatchOff: true, SendOff: true}, {}} {
-		if err := b.SetControl(ctx, want, actOf("control", fmt.Sprintf("act-%d", i), "switch")); err != nil {
+		if err := b.turn(ctx, want, actOf("control", fmt.Sprintf("act-%d", i), "switch")); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := b.Control(ctx); err != nil || got != want {
@@ -51,12 +51,21 @@ func control(t *testing.T, b *bench) {
 	}
 	other := *b.Store
 	other.Stage = "another"
-	if err := b.SetControl(ctx, schedule.Control{SendOff: true}, actOf("control", "act-9", "switch")); err != nil {
+	if err := b.turn(ctx, schedule.Control{SendOff: true}, actOf("control", "act-9", "switch")); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := other.Control(ctx); err != nil || got != (schedule.Control{}) {
 		t.Errorf("a stage without an item: %+v, %v; want both on", got, err)
 	}
+}
+
+// turn sets the switches from however they stand.
+func (b *bench) turn(ctx context.Context, c schedule.Control, a schedule.Audit) error {
+	was, err := b.Control(ctx)
+	if err != nil {
+		return err
+	}
+	return b.Switch(ctx, was, c, a)
 }
 
 func clock(t *testing.T, b *bench) {
@@ -197,7 +206,7 @@ func refusals(t *testing.T, b *bench) {
 		t.Error("a suppression holds for one address, in every schedule")
 	}
 	b.write(t, world{}.add(p.subKey(), subRow(p, "pending")))
-	if err := b.SetControl(ctx, schedule.Control{SendOff: true}, actOf("control", "act-10", "switch")); err != nil {
+	if err := b.turn(ctx, schedule.Control{SendOff: true}, actOf("control", "act-10", "switch")); err != nil {
 		t.Fatal(err)
 	}
 	if l := look(p, someoneHash); l.Submission == nil || l.Submission.State != schedule.Pending || l.Submission.Owner != "worker-1" || !l.Control.SendOff {
@@ -238,6 +247,9 @@ func history(t *testing.T, b *bench) {
 
 // settingFaults loses the reply of each write that no table guards, and throttles it.
 func settingFaults(t *testing.T, b *bench) {
+	if err := b.turn(t.Context(), schedule.Control{}, actOf("control", "act-11", "switch")); err != nil {
+		t.Fatal(err)
+	}
 	p := b.place()
 	// linked is a run and a submission of one act's own, written when it is first asked for.
 	made := map[string]seen{}
@@ -262,9 +274,6 @@ func settingFaults(t *testing.T, b *bench) {
 		settled int
 		do      doing
 	}{
-		{"control", audited, func(ctx context.Context, a schedule.Audit) error {
-			return b.SetControl(ctx, schedule.Control{}, a)
-		}},
 		{"workspace", audited, func(ctx context.Context, a schedule.Audit) error {
 			return b.PutWorkspace(ctx, schedule.Workspace{ID: "LGA"}, a)
 		}},
