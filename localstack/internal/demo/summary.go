@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"almanac/localstack/internal/instance"
 )
 
 // summary prints what became of each run, where the files are, and what to try next.
@@ -84,8 +86,16 @@ func (d Demo) next() {
 		"  " + d.relative(d.binary()) + " show " + schedules[2] + "@" + first,
 		"  " + d.relative(d.binary()) + " run-now " + schedules[1] + " --wait",
 		"  " + d.relative(d.binary()) + " pause " + schedules[0] + " --reason \"holiday\"",
-		"  scripts/down           # stop; scripts/up goes on from there",
+		"  " + down(d.Instance.Cloud),
 	} {
 		d.Report.Line("%s", l)
 	}
+}
+
+// down is how to stop, and what a later start finds.
+func down(cloud instance.Cloud) string {
+	if cloud.KeepsState() {
+		return "scripts/down           # stop; scripts/up goes on from there"
+	}
+	return fmt.Sprintf("LOCAL_CLOUD=%s scripts/down   # stop; it keeps its state in memory, so scripts/up begins anew", cloud)
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"almanac/localstack/internal/instance"
 	"almanac/localstack/internal/process"
@@ -70,6 +72,10 @@ func (d Deployer) cdk(ctx context.Context, dir string, watch io.Writer, args ...
 	path := filepath.Join(i.Root, "infra", "node_modules", ".bin", "cdk")
 	cmd := exec.CommandContext(ctx, path, append(append(args, Settings(i)...), "--output", i.CDKOut(), "--no-notices", "--ci")...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = dir, out, out, Env(i, os.Environ())
+	// The command runs others, which would go on without it and hold its output open.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
 		return step.Fail(err, fmt.Sprintf("cdk %s: %v", args[0], err), "read the end of its output below, the whole is in "+i.CDKLog()).
 			WithLog(process.Tail(i.CDKLog(), 25))

@@ -1,12 +1,15 @@
 package deploy
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"almanac/localstack/internal/instance"
 )
@@ -95,5 +98,35 @@ func TestSettingsNameTheIssuerOnlyWhereThereAreNoUserPools(t *testing.T) {
 		if got := strings.Join(Settings(i), " "); got != want {
 			t.Errorf("%s: %s, want %s", cloud, got, want)
 		}
+	}
+}
+
+func TestACancelledCommandEndsWithWhatItRuns(t *testing.T) {
+	i, err := instance.New(t.TempDir(), "test", instance.MiniStack, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(i.Root, "infra", "node_modules", ".bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// As the CDK's command it runs another, which would hold the output open for a minute.
+	mark := filepath.Join(i.Root, "began")
+	if err := os.WriteFile(filepath.Join(bin, "cdk"), []byte("#!/bin/sh\nsh -c 'touch "+mark+"; sleep 60'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for _, err := os.Stat(mark); err != nil; _, err = os.Stat(mark) {
+			runtime.Gosched()
+		}
+		cancel()
+	}()
+	began := time.Now()
+	if err := (Deployer{Instance: i}).cdk(ctx, i.Root, &lastLine{}, "deploy"); err == nil || !strings.Contains(err.Error(), "cdk deploy") {
+		t.Errorf("%v, want that the command was ended", err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it ended after %s", took)
 	}
 }

@@ -108,7 +108,7 @@ func PortFree(port int, use string) error {
 		who = "a process that this user may not see"
 	}
 	return step.Fail(err, fmt.Sprintf("port %d for the %s is in use by %s", port, use, who),
-		"end that process, or choose other ports: ALMANAC_PORT=5566 scripts/up (three ports in a row from there are used)")
+		"end that process, or choose other ports: ALMANAC_PORT=5566 scripts/up (those that follow it are used too)")
 }
 
 // Disk reports too little space. free gives the bytes that are free below a path.
