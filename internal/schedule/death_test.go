@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"almanac/internal/failure"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // check asserts what must hold of a run whatever happened on its way; recipients are spelled as in definition.
@@ -124,6 +127,11 @@ func oneRun(t testing.TB, p path, f func(outside) fault) (w *world, run string) 
 		p.define(&d)
 	}
 	w.apply(d)
+	if p.told != "" {
+		w.telling(&d)
+		w.apply(d)
+		w.set(schema.ScheduleKey("s"), schema.Streak, &dynamotypes.AttributeValueMemberN{Value: strconv.Itoa(p.streak)})
+	}
 	if p.prepare != nil {
 		p.prepare(w)
 	}
@@ -155,6 +163,8 @@ type path struct {
 	state   schedule.RunState // without a fault
 	code    failure.Code
 	other   []failure.Code // with one
+	streak  int            // of the schedule before
+	told    string         // the one notice that boss@example.com and the receiver n get where the run ends as without a fault
 }
 
 var unknownToo = []failure.Code{failure.DeliveryUnknown}
@@ -174,6 +184,21 @@ var paths = []path{
 		w.hooks.during = func(string, int) { w.advance(deliverTime - 10*time.Second) }
 	}},
 	{name: "wrong query", state: schedule.Failed, code: failure.QueryInvalid, define: func(d *schedule.Definition) { d.Query = "SELECT nothing" }},
+	{name: "D14 first failure", told: "failed", state: schedule.Failed, code: failure.QueryInvalid, define: func(d *schedule.Definition) { d.Query = "SELECT nothing" }},
+	{name: "D14 pause", told: "paused", streak: 4, state: schedule.Failed, code: failure.QueryInvalid, define: func(d *schedule.Definition) {
+		d.Query = "SELECT nothing"
+		pauseAfter(d, 5)
+	}},
+	{name: "D14 recovery", told: "recovered", streak: 4, state: schedule.Succeeded, other: unknownToo},
+	{name: "D14 told by the sweep", told: "failed", options: []option{maxReceive(2)}, state: schedule.Failed, code: failure.NeverStarted, other: []failure.Code{failure.AttemptsExhausted}, prepare: func(w *world) {
+		run := schema.RunID("s", schedule.OccurrenceKey(firstDue))
+		w.faults.plan = func(c outside) fault {
+			if c.inv.kind == "deliver" && !w.run(run).Settled() {
+				return dieBefore
+			}
+			return none
+		}
+	}},
 	{name: "empty", state: schedule.Skipped, define: func(d *schedule.Definition) {
 		d.Query, d.Empty = "SELECT id FROM flights WHERE id > 99", schedule.SuppressEmpty
 	}},
@@ -205,7 +230,7 @@ func TestDeathAtEveryCall(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			w, run := oneRun(t, p, nil)
 			w.wantState(run, p.state, p.code)
-			if err := w.check(run, recipients3...); err != nil {
+			if err := p.judge(w, w.run(run)); err != nil {
 				t.Fatal(err)
 			}
 			calls := append([]string{}, w.faults.log...)
@@ -247,10 +272,36 @@ func (p path) judge(w *world, r schedule.Run) error {
 	}
 	streak := 0
 	if r.State == schedule.Failed {
-		streak = 1
+		streak = p.streak + 1
 	}
 	if s := w.schedule("s"); s.Streak != streak {
 		return fmt.Errorf("streak %d, want %d", s.Streak, streak)
+	}
+	if p.told == "" {
+		return nil
+	}
+	return w.checkTold(p.told, r.State == p.state)
+}
+
+// checkTold asserts that an event was told at least once, and under one id; or not at all where it did not come about.
+func (w *world) checkTold(kind string, came bool) error {
+	want, ids := []string(nil), map[string]bool{}
+	if came {
+		want = []string{kind}
+	}
+	if got := w.toldOf(w.t); !slices.Equal(got, want) {
+		return fmt.Errorf("the receiver was told %v, want %v", got, want)
+	}
+	letters := w.mail.to("boss@example.com")
+	for _, l := range letters {
+		header, _, _ := l.parts(w.t)
+		ids[header.Get("X-Almanac-Notice")+string(l.raw)] = true
+	}
+	if len(ids) != len(want) {
+		return fmt.Errorf("%d mails of %d different contents, want %d", len(letters), len(ids), len(want))
+	}
+	if n := w.left(); n > 0 {
+		return fmt.Errorf("%d notices are left", n)
 	}
 	return nil
 }
