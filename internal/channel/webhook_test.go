@@ -68,6 +68,8 @@ func TestWebhookVerdicts(t *testing.T) {
 		{400, "", refused(channel.ReasonRefused)}, {401, "", refused(channel.ReasonRefused)}, {403, "", refused(channel.ReasonRefused)},
 		{404, "", refused(channel.ReasonRefused)}, {410, "", refused(channel.ReasonRefused)}, {422, "", refused(channel.ReasonRefused)},
 		{408, "", lost()},
+		{421, "", notAccepted(failure.SendFailed)}, {425, "", notAccepted(failure.SendFailed)},
+		{425, "20", after(notAccepted(failure.SendFailed), 20*time.Second)},
 		{429, "", notAccepted(failure.SendThrottled)},
 		{429, "20", after(notAccepted(failure.SendThrottled), 20*time.Second)},
 		{429, "7200", after(notAccepted(failure.SendThrottled), 15*time.Minute)},

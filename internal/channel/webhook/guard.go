@@ -14,10 +14,11 @@ import (
 // errNotPrivate: plain http to an address outside the configured private networks.
 var errNotPrivate = errors.New("plain http is for the configured private networks only")
 
-// newClient makes the only way out. Each connection is checked when it is dialled, at the address that the name
+// newTransport makes the only way out. No http.Client is around it: that would read the Location of a redirect, and call
+// one that it cannot read a broken exchange, where a redirect is an answer and no acceptance. Each connection is checked when it is dialled, at the address that the name
 // resolved to at that moment, so that neither a name that changes its address nor a redirect gets past (X3). Connections
 // are not kept: each try dials, and is checked, anew.
-func newClient(cfg Config) *http.Client {
+func newTransport(cfg Config) http.RoundTripper {
 	var v4, v6 []netip.Prefix
 	for _, p := range cfg.Private {
 		if p.Addr().Is4() {
@@ -39,12 +40,7 @@ func newClient(cfg Config) *http.Client {
 		}
 		return errNotPrivate
 	}
-	return &http.Client{
-		Transport: byScheme{https: transport(cfg, public.Safe), http: transport(cfg, private)},
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // a redirect is an answer, and no acceptance
-		},
-	}
+	return byScheme{https: transport(cfg, public.Safe), http: transport(cfg, private)}
 }
 
 type control = func(network, address string, c syscall.RawConn) error

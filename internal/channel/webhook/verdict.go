@@ -22,6 +22,8 @@ func answered(status int, retryAfter string, now time.Time) channel.Verdict {
 	switch {
 	case status >= 200 && status < 300:
 		return channel.Verdict{Outcome: channel.Accepted}
+	case status < 200 && status != http.StatusSwitchingProtocols: // no HTTP: what it means nobody can say
+		return passing(channel.Lost, failure.SendFailed, ", which is no final status; it may or may not have taken the request")
 	case status >= 300 && status < 400:
 		return refused("; redirects are not followed: configure the final URL")
 	case status == http.StatusGone:
@@ -30,6 +32,10 @@ func answered(status int, retryAfter string, now time.Time) channel.Verdict {
 		return passing(channel.NotAccepted, failure.SendThrottled, " and asks for a slower pace")
 	case status == http.StatusServiceUnavailable:
 		return passing(channel.NotAccepted, failure.SendFailed, " and takes nothing at the moment")
+	case status == http.StatusTooEarly || status == http.StatusMisdirectedRequest:
+		// Both say that the request was not worked on and may be repeated (RFC 8470, 5.2; RFC 9110, 15.5.20); each try
+		// dials anew, which is what the latter asks for.
+		return passing(channel.NotAccepted, failure.SendFailed, " and did not work on the request")
 	case status == http.StatusRequestTimeout || status >= 500:
 		return passing(channel.Lost, failure.SendFailed, "; it may or may not have taken the request")
 	}

@@ -28,8 +28,9 @@ import (
 )
 
 const (
-	maxAnswer     = 4 << 10  // bytes of the receiver's body that are read; none is kept
-	maxHeaders    = 32 << 10 // bytes of the receiver's headers
+	maxAnswer     = 4 << 10     // bytes of the receiver's body that are read; none is kept
+	maxReading    = time.Second // that its body is read; a status is the whole answer, and connections are not kept
+	maxHeaders    = 32 << 10    // bytes of the receiver's headers
 	defaultTry    = 20 * time.Second
 	userAgent     = "Almanac-Webhook/1"
 	maxRetryAfter = 15 * time.Minute // lifecycles A, "Attempts"
@@ -56,7 +57,7 @@ type Channel struct {
 	private []netip.Prefix
 	timeout time.Duration
 	now     func() time.Time
-	client  *http.Client
+	out     http.RoundTripper
 }
 
 var _ channel.Channel = (*Channel)(nil)
@@ -79,7 +80,7 @@ func New(secrets Secrets, cfg Config) (*Channel, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTry
 	}
-	return &Channel{secrets: secrets, private: cfg.Private, timeout: cfg.Timeout, now: cfg.Now, client: newClient(cfg)}, nil
+	return &Channel{secrets: secrets, private: cfg.Private, timeout: cfg.Timeout, now: cfg.Now, out: newTransport(cfg)}, nil
 }
 
 // HonoursKeys is true: the receiver can tell a second try by webhook-id.
@@ -123,12 +124,13 @@ func (c *Channel) Send(ctx context.Context, d channel.Delivery, f channel.Frozen
 	req.Header.Set(signing.HeaderWebhookID, d.Key)
 	req.Header.Set(signing.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 	req.Header.Set(signing.HeaderWebhookSignature, signatures)
-	res, err := c.client.Do(req)
+	res, err := c.out.RoundTrip(req)
 	if err != nil {
 		return broken(err, w.NothingLeft(err))
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusSwitchingProtocols { // after a 101 the body is the bare connection, which no deadline ends
+		defer time.AfterFunc(maxReading, cancel).Stop()
 		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)) // the status is the verdict, whatever becomes of the body
 	}
 	return answered(res.StatusCode, res.Header.Get("Retry-After"), now)

@@ -265,3 +265,77 @@ func TestSwitchingProtocolsIsARefusalAtOnce(t *testing.T) {
 		t.Fatal("Send still waits, ten times its time-out later")
 	}
 }
+
+// raw answers one request with these bytes.
+func raw(t *testing.T, answer string) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, answer)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/hook"
+}
+
+// What a server may answer that no ordinary one does: each is read as far as it can be, and no further.
+func TestOddAnswersAreReadForWhatTheySay(t *testing.T) {
+	c, err := New(&rotating{calls: [][]string{{secret(1)}}}, Config{Private: loopback, Timeout: 10 * time.Second, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answer, want := range map[string]channel.Outcome{
+		"HTTP/1.1 302 Found\r\nLocation: http://[::1/%zz\r\nContent-Length: 0\r\n\r\n":         channel.Refused,
+		"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n":                                      channel.Refused,
+		"HTTP/1.1 000 Nothing\r\nContent-Length: 0\r\n\r\n":                                    channel.Lost,
+		"HTTP/1.1 099 Nothing\r\nContent-Length: 0\r\n\r\n":                                    channel.Lost,
+		strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 20):                                 channel.Lost,
+		"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n": channel.Accepted,
+		"HTTP/1.1 999 Much\r\nContent-Length: 0\r\n\r\n":                                       channel.Lost,
+	} {
+		d := delivery(raw(t, answer))
+		f, err := c.Freeze(t.Context(), d, start, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := c.Send(t.Context(), d, f); v.Outcome != want {
+			t.Errorf("%.40q: %+v, want outcome %v", answer, v, want)
+		}
+	}
+}
+
+// A receiver that has answered and then lets its body drip does not hold the worker for the rest of the try.
+func TestABodyThatDripsIsLeft(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusOK)
+		for tick := time.NewTicker(50 * time.Millisecond); ; {
+			if _, err := w.Write([]byte(".")); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	c, err := New(&rotating{calls: [][]string{{secret(1)}}}, Config{Private: loopback, Timeout: time.Minute, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := delivery(server.URL)
+	f, err := c.Freeze(t.Context(), d, start, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if v := c.Send(t.Context(), d, f); v.Outcome != channel.Accepted || time.Since(begin) > 20*time.Second {
+		t.Fatalf("%+v after %s", v, time.Since(begin))
+	}
+}
