@@ -69,6 +69,8 @@ func every(id, other string, n int, at time.Time) map[string]Key {
 		"submission": SubmissionKey(run, other, id), "access": AccessKey(run, other, id, at, other), "suppression": SuppressionKey(other, id),
 		"unsubscription": UnsubscriptionKey(other, id, other), "workspace": WorkspaceKey(id), "source": SourceKey(id), "audit": AuditKey(id, at, other),
 		"dead letter": DeadLetterKey(id), "control": ControlKey(id), "clock": ClockKey(id),
+		"notice": NoticeKey(NoticeID(run, "failed", "email", id)), "notice of another kind": NoticeKey(NoticeID(run, "paused", "email", id)),
+		"notice on another channel": NoticeKey(NoticeID(run, "failed", "webhook", id)),
 	}
 }
 
@@ -122,9 +124,38 @@ func TestSortKeysKeepOrder(t *testing.T) {
 			t.Fatalf("times %s and %s", ta, tb)
 		}
 	})
-	for prefix, k := range map[string]Key{RunPrefix: RunKey("x", "2013"), SkipPrefix: SkipKey("x", time.Unix(0, 0), "gap"), SubPrefix: SubmissionKey("x@2013", "email", "ff"), DefPrefix: DefinitionKey("x", 1)} {
+	for prefix, k := range map[string]Key{RunPrefix: RunKey("x", "2013"), SkipPrefix: SkipKey("x", time.Unix(0, 0), "gap"), SubPrefix: SubmissionKey("x@2013", "email", "ff"), DefPrefix: DefinitionKey("x", 1), OutPrefix: NoticeKey("x@2013#failed#email#ff")} {
 		if !strings.HasPrefix(string(k.SK), prefix) {
 			t.Errorf("%s does not begin with %s", k.SK, prefix)
+		}
+	}
+}
+
+// A message carries a notice's id alone: its key must come of that, and stand in a partition that readers know.
+func TestNoticeIDComesApart(t *testing.T) {
+	partitions := map[Partition]int{}
+	for i := range OutboxShards {
+		partitions[OutboxAt(i)] = 0
+	}
+	for i := range 400 {
+		run := RunID(fmt.Sprintf("s%03d", i), "2013-06-03T12:00:00Z")
+		id := NoticeID(run, "failed", "email", "00ff")
+		if r, ch, hash, ok := SplitNoticeID(id); !ok || r != run || ch != "email" || hash != "00ff" {
+			t.Errorf("%s comes apart into %q %q %q %v", id, r, ch, hash, ok)
+		}
+		if NoticeKey(id).PK != NoticeKey(NoticeID(run, "paused", "webhook", "aa")).PK {
+			t.Errorf("the notices of %s stand in two partitions", run)
+		}
+		partitions[NoticeKey(id).PK]++
+	}
+	for pk, n := range partitions {
+		if n < 50 || len(partitions) != OutboxShards {
+			t.Errorf("%s holds %d of 400 in %d partitions", pk, n, len(partitions))
+		}
+	}
+	for _, bad := range []string{"", "#", "###", "s@o", "s@o#failed#email", "s@o#failed#email#", "s@o##email#ff", "s@o#failed##ff", "s#failed#email#ff", "@o#failed#email#ff", "s@o#failed#email#ff#x"} {
+		if _, _, _, ok := SplitNoticeID(bad); ok {
+			t.Errorf("%q was taken for a notice's id", bad)
 		}
 	}
 }
