@@ -82,6 +82,12 @@ func (s *server) guard(mux *http.ServeMux) http.Handler {
 			return
 		}
 		t, _ := r.Context().Value(traceKey{}).(*trace)
+		if r.Method == http.MethodHead && pattern == "GET "+download {
+			// Its GET signs an address and records an access: whoever only looks must cause neither.
+			t.route = download
+			problem(http.StatusMethodNotAllowed, "HEAD is not possible here; possible are GET").header("Allow", "GET").write(w)
+			return
+		}
 		t.route = pattern[strings.IndexByte(pattern, ' ')+1:]
 		if right != routes.Public {
 			id, refused := s.admit(r, right)

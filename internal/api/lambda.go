@@ -25,6 +25,9 @@ func Lambda(h http.Handler) func(context.Context, events.APIGatewayV2HTTPRequest
 		} else {
 			h.ServeHTTP(w, r)
 		}
+		if e.RequestContext.HTTP.Method == http.MethodHead {
+			w.body.Reset() // net/http's own server leaves it out as well (RFC 9110, 9.3.2)
+		}
 		return w.response(), nil
 	}
 }

@@ -60,8 +60,11 @@ type TokenPath struct {
 	Token string `path:"token" doc:"The secret of one recipient's link"`
 }
 
+// download is the path of the links to files.
+const download = "/files/{token}"
+
 func (s *server) registerPages() {
-	register(s, s.operation("GET", "/files/{token}", "download-file", "The file of a link: signs its address at the click"), s.openFile)
+	register(s, s.operation("GET", download, "download-file", "The file of a link: signs its address at the click"), s.openFile)
 	register(s, s.operation("GET", "/unsubscribe/{token}", "show-unsubscribe", "A page with a button; changes nothing"), s.showUnsubscribe)
 	op := s.operation("POST", "/unsubscribe/{token}", "unsubscribe", "Unsubscribe, also in one click from a mail client (RFC 8058)")
 	op.RequestBody = &huma.RequestBody{}

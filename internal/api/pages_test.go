@@ -71,3 +71,20 @@ func TestOneClickAsMultipartForm(t *testing.T) {
 		t.Fatal(w.writes)
 	}
 }
+
+// Scanners of mail ask with HEAD first. That is no click: nothing is signed, and nobody is recorded to have fetched.
+func TestHeadSignsNothingAndHasNoBody(t *testing.T) {
+	w, c := peopled(t)
+	a := c.as("", "HEAD", "/files/secret-token", "").want(405)
+	if w.signed != 0 || a.Headers["Location"] != "" || a.Headers["Allow"] != "GET" || a.Body != "" {
+		t.Fatalf("%d signed, %+v", w.signed, a)
+	}
+	for target, status := range map[string]int{"/unsubscribe/secret-token": 200, "/unsubscribe/nobody-knows": 404, "/nowhere": 404} {
+		if a := c.as("", "HEAD", target, "").want(status); a.Body != "" || len(w.writes) > 0 {
+			t.Errorf("%s: %q, wrote %v", target, a.Body, w.writes)
+		}
+	}
+	if a := c.as("viewer", "HEAD", "/schedules", "").want(200); a.Body != "" {
+		t.Errorf("a body: %q", a.Body)
+	}
+}
