@@ -212,18 +212,31 @@ func quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// line checks a text that people read in one line: no control character survives into a mail's header or a file name.
+// line checks a text that people read in one line: no control character survives into a mail's header or a file name,
+// none that turns the direction of what follows, and something of it can be seen.
 func (c *checker) line(field, value string, limit int, required bool) {
 	switch {
 	case value == "" && required:
 		c.bad(field, "", "a text of at most "+fmt.Sprint(limit)+" characters")
-	case !utf8.ValidString(value), strings.ContainsFunc(value, unicode.IsControl):
+	case value == "":
+	case !utf8.ValidString(value), strings.ContainsFunc(value, breaks):
 		c.bad(field, quote(value), "text without line breaks and control characters")
+	case strings.ContainsFunc(value, func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }):
+		c.bad(field, quote(value), "text without characters that change the direction of writing, such as U+202E")
 	case utf8.RuneCountInString(value) > limit:
 		c.bad(field, fmt.Sprintf("%d characters", utf8.RuneCountInString(value)), fmt.Sprintf("at most %d characters", limit))
-	case required && strings.TrimSpace(value) == "":
+	case !strings.ContainsFunc(value, visible):
 		c.bad(field, quote(value), "a text that can be seen")
 	}
+}
+
+// breaks reports a control character or a separator of lines or paragraphs.
+func breaks(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) }
+
+// visible reports a letter, digit, sign or symbol that leaves ink: fillers and the empty Braille pattern are letters and
+// symbols by name only.
+func visible(r rune) bool {
+	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && r != '\u2800' && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
 // Check names every wrong field of a definition.
@@ -243,8 +256,8 @@ func (d Definition) Check() Problems {
 	if !slices.Contains(Retentions, d.File.RetentionDays) {
 		c.bad("file.retention_days", fmt.Sprint(d.File.RetentionDays), fmt.Sprintf("one of %v", Retentions))
 	}
-	if life := d.File.LinkLife.Std(); life < 0 || life > time.Duration(d.File.RetentionDays)*24*time.Hour {
-		c.bad("file.link_life", life.String(), "more than 0 and at most the file's retention")
+	if life := d.File.LinkLife.Std(); life != 0 && life < MinLinkLife || life > time.Duration(d.File.RetentionDays)*24*time.Hour {
+		c.bad("file.link_life", life.String(), "at least 1s and at most the file's retention")
 	}
 	if d.Empty != SuppressEmpty && d.Empty != DeliverEmpty {
 		c.bad("empty", quote(string(d.Empty)), `"suppress" or "deliver"`)
@@ -400,16 +413,25 @@ func (c *checker) addresses(list string, rs []Recipient) {
 	}
 }
 
+// Bounds of a definition's limits: more than these no run can reach. A file is one object of S3 and a run one
+// invocation (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
+const (
+	MaxRows     = 1_000_000_000
+	MaxBytes    = 5 << 30
+	MaxTimeout  = 15 * time.Minute
+	MinLinkLife = time.Second
+)
+
 func (c *checker) limits(l DefinitionLimit) {
-	if l.Rows < 0 {
-		c.bad("limits.rows", fmt.Sprint(l.Rows), "more than 0")
+	if l.Rows < 0 || l.Rows > MaxRows {
+		c.bad("limits.rows", fmt.Sprint(l.Rows), fmt.Sprintf("more than 0 and at most %d", MaxRows))
 	}
-	if l.Bytes < 0 {
-		c.bad("limits.bytes", fmt.Sprint(l.Bytes), "more than 0")
+	if l.Bytes < 0 || l.Bytes > MaxBytes {
+		c.bad("limits.bytes", fmt.Sprint(l.Bytes), fmt.Sprintf("more than 0 and at most %d (5 GiB)", MaxBytes))
 	}
 	if l.Timeout != "" {
-		if d, err := time.ParseDuration(l.Timeout); err != nil || d <= 0 {
-			c.bad("limits.timeout", quote(l.Timeout), `a duration such as "90s"`)
+		if d, err := time.ParseDuration(l.Timeout); err != nil || d <= 0 || d > MaxTimeout {
+			c.bad("limits.timeout", quote(l.Timeout), `a duration such as "90s", more than 0 and at most 15m`)
 		}
 	}
 }

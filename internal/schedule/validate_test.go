@@ -81,6 +81,16 @@ func TestDefinitionFields(t *testing.T) {
 		{"name too long", with("name", long(121)), []string{"name is 121 characters", "at most 120"}},
 		{"X4 name hostile", with("name", "a\r\nBcc: e@x.test"), []string{`name is "a\r\nBcc: e@x.test"`, "without line breaks"}},
 		{"name blank", with("name", "   "), []string{`name is "   "`, "can be seen"}},
+		{"X4 name turns the direction", with("name", "report\u202efdp.exe"), []string{`name is "report\u202efdp.exe"`, "direction of writing"}},
+		{"X4 name isolates a direction", with("name", "a\u2066b\u2069"), []string{"name is", "direction of writing"}},
+		{"X4 name with a mark of direction", with("name", "a\u200fb"), []string{"name is", "direction of writing"}},
+		{"X4 name of two lines", with("name", "a\u2028b"), []string{"name is", "line breaks"}},
+		{"name of no width", with("name", "\u200b\u200d\ufeff"), []string{"name is", "can be seen"}},
+		{"name of fillers", with("name", "\u3164\u115f\uffa0\u2800\u00a0"), []string{"name is", "can be seen"}},
+		{"name of an accent alone", with("name", "\u0301"), []string{"name is", "can be seen"}},
+		{"owner unseen", with("owner", "\u00ad"), []string{"owner is", "can be seen"}},
+		{"subject blank", with("mail.subject", " "), []string{`mail.subject is " "`, "can be seen"}},
+		{"X4 subject turns the direction", with("mail.subject", "\u202a\u202d"), []string{"mail.subject is", "direction of writing"}},
 		{"owner absent", with("owner", nil), []string{"owner is missing"}},
 		{"owner wrong type", with("owner", 1), []string{"owner is a number", "want text"}},
 		{"owner too long", with("owner", long(121)), []string{"owner is 121 characters"}},
@@ -122,7 +132,8 @@ func TestDefinitionFields(t *testing.T) {
 		{"file retention wrong type", with("file.retention_days", "30"), []string{"retention_days is a string", "want a number"}},
 		{"link life no duration", with("file.link_life", "a week"), []string{`link_life is "a week"`, `"30s"`}},
 		{"link life wrong type", with("file.link_life", 7), []string{"link_life is 7", `"30s"`}},
-		{"link life negative", with("file.link_life", "-1h"), []string{"file.link_life is -1h", "more than 0"}},
+		{"link life negative", with("file.link_life", "-1h"), []string{"file.link_life is -1h", "at least 1s"}},
+		{"link life below a second", with("file.link_life", "999ms"), []string{"file.link_life is 999ms", "at least 1s"}},
 		{"link life beyond retention", func(m map[string]any) { with("file.link_life", "200h")(m); with("file.retention_days", 7)(m) }, []string{"file.link_life is 200h", "file's retention"}},
 		{"empty unknown", with("empty", "skip"), []string{`empty is "skip"`, `"suppress" or "deliver"`}},
 		{"empty wrong type", with("empty", true), []string{"empty is a bool", "want text"}},
@@ -146,8 +157,11 @@ func TestDefinitionFields(t *testing.T) {
 		{"introduction too long", with("mail.introduction", long(2001)), []string{"mail.introduction is 2001 characters"}},
 		{"limits wrong type", with("limits", 5), []string{"limits is a number", "want a mapping"}},
 		{"limit of rows negative", with("limits.rows", -1), []string{"limits.rows is -1", "more than 0"}},
+		{"limit of rows out of range", with("limits.rows", 1_000_000_001), []string{"limits.rows is 1000000001", "at most 1000000000"}},
 		{"limit of rows wrong type", with("limits.rows", "many"), []string{"rows is a string", "want a number"}},
 		{"limit of bytes negative", with("limits.bytes", -5), []string{"limits.bytes is -5"}},
+		{"limit of bytes out of range", with("limits.bytes", 5<<30+1), []string{"limits.bytes is 5368709121", "5 GiB"}},
+		{"limit of time out of range", with("limits.timeout", "15m1s"), []string{`limits.timeout is "15m1s"`, "at most 15m"}},
 		{"limit of time", with("limits.timeout", "soon"), []string{`limits.timeout is "soon"`, `"90s"`}},
 		{"limit of time negative", with("limits.timeout", "-1s"), []string{`limits.timeout is "-1s"`}},
 		{"pause after, wrong type", with("pause_after_failures", "10"), []string{"pause_after_failures is a string", "want a number"}},
@@ -346,6 +360,23 @@ func TestParseTiming(t *testing.T) {
 	mentions(t, "unknown field", parse(m), []string{"TIMING", "speed"})
 	for name, text := range map[string]string{"empty": "", "no JSON": "fast", "a list": "[]", "something follows": "{} {}"} {
 		if _, err := schedule.ParseTiming(text); err == nil || !strings.HasPrefix(err.Error(), "TIMING") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestBoundsAreWithin: what stands at a bound is taken, and so is text of any script.
+func TestBoundsAreWithin(t *testing.T) {
+	m := sample()
+	with("limits", map[string]any{"rows": schedule.MaxRows, "bytes": schedule.MaxBytes, "timeout": "15m"})(m)
+	with("file.link_life", "1s")(m)
+	for _, name := range []string{"Délais", "遅延便", "رحلات متأخرة", "👩‍✈️ late", "e\u0301", "—"} {
+		with("name", name)(m)
+		raw, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := schedule.ParseDefinition(raw); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
