@@ -50,15 +50,45 @@ func (s *server) putWorkspace(ctx context.Context, in *struct {
 // everyWorkspace in a source's list opens it to all.
 const everyWorkspace = "*"
 
-func (s *server) listSources(ctx context.Context, _ *struct{}) (*list[schedule.SourceConfig], error) {
+// SourceView is a source as its reader may see it.
+type SourceView struct {
+	Name       string   `json:"name"`
+	Engine     string   `json:"engine"`
+	Object     string   `json:"object,omitempty" doc:"the file's key in the data bucket; only for those who may change the source"`
+	Workspaces []string `json:"workspaces" doc:"who may use it, of those that you may see; * for all"`
+}
+
+func (s *server) listSources(ctx context.Context, _ *struct{}) (*list[SourceView], error) {
 	rows, err := s.Reader.Sources(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rows = slices.DeleteFunc(rows, func(c schedule.SourceConfig) bool {
-		return !slices.ContainsFunc(c.Workspaces, func(w string) bool { return w == everyWorkspace || caller(ctx).In(w) >= routes.Viewer })
-	})
-	return listOf(rows, func(c schedule.SourceConfig) schedule.SourceConfig { return c }, cursor{}, ""), nil
+	views := make([]SourceView, 0, len(rows))
+	for _, c := range rows {
+		if v := sourceView(c, caller(ctx)); len(v.Workspaces) > 0 {
+			views = append(views, v)
+		}
+	}
+	return listOf(views, func(v SourceView) SourceView { return v }, cursor{}, ""), nil
+}
+
+// sourceView leaves out the workspaces that the caller may not see, and the file's key for all but those who are
+// administrators of each workspace that it serves.
+func sourceView(c schedule.SourceConfig, id Identity) SourceView {
+	v := SourceView{Name: c.Name, Engine: c.Engine, Object: c.Object}
+	for _, w := range c.Workspaces {
+		right := id.Everywhere()
+		if w != everyWorkspace {
+			right = id.In(w)
+		}
+		if w == everyWorkspace || right >= routes.Viewer {
+			v.Workspaces = append(v.Workspaces, w)
+		}
+		if right < routes.Admin {
+			v.Object = ""
+		}
+	}
+	return v
 }
 
 func (s *server) putSource(ctx context.Context, in *struct {
