@@ -105,8 +105,8 @@ func (s *server) listSchedules(ctx context.Context, in *struct {
 	id := caller(ctx)
 	names, all := id.Workspaces()
 	switch {
-	case in.Workspace != "" && id.In(in.Workspace) < routes.Viewer:
-		names = nil // as if it were empty
+	case in.Workspace != "" && (!identifier(in.Workspace) || id.In(in.Workspace) < routes.Viewer):
+		names = nil // as if it were empty; what can be no workspace's name would be a key of something else
 	case in.Workspace != "":
 		names = []string{in.Workspace}
 	case all:
