@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cognitoidentityprovider"
 	cognito "github.com/aws/aws-sdk-go-v2/service/cognitoidentityprovider/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
 // people makes a user pool with one user in the group "admin" and gives the pool, its client and the user's tokens.
@@ -185,4 +187,45 @@ func TestHTTPAPIPathForm(t *testing.T) {
 	if got, body := get(t, endpoint+"/_aws/execute-api/"+id+"/$default/open/abc", ""); got != 200 {
 		unlike(t, "the API by its path on loopback: %d %s", got, body)
 	}
+}
+
+func TestLambdaFunctionURL(t *testing.T) {
+	t.Parallel()
+	if !asOnAWS(t) {
+		return
+	}
+	f := name(t, "-f")
+	makeFunction(t, f, nil)
+	made, err := functions().CreateFunctionUrlConfig(t.Context(), &lambda.CreateFunctionUrlConfigInput{FunctionName: &f, AuthType: lambdatypes.FunctionUrlAuthTypeNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := aws.ToString(made.FunctionUrl)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(u.Hostname(), ".localhost") {
+		unlike(t, "the address is %s, which no client reaches", address)
+		return
+	}
+	status, body := get(t, address+"a%20b/c?x=1&x=2", "a-token")
+	var event struct {
+		Version string
+		Path    string `json:"rawPath"`
+		Query   string `json:"rawQueryString"`
+		Headers map[string]string
+		Context struct {
+			HTTP struct{ Method, SourceIP string }
+		} `json:"requestContext"`
+	}
+	if err := json.Unmarshal([]byte(body), &event); err != nil {
+		unlike(t, "%d %s", status, body)
+		return
+	}
+	// https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html
+	if status != 200 || event.Version != "2.0" || event.Query != "x=1&x=2" || event.Context.HTTP.Method != "GET" || event.Headers["authorization"] != "Bearer a-token" {
+		unlike(t, "the function got %s", body)
+	}
+	t.Logf("the path arrives as %q", event.Path)
 }

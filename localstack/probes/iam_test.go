@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
 // as gives credentials of a fresh role with the given statements.
@@ -248,5 +249,35 @@ func TestIAMMailHasNoResource(t *testing.T) {
 	// of SendRawEmail.
 	if !strings.HasPrefix(codeOf(err), "AccessDenied") {
 		like(t, "a mail with a grant for its identity: %v", err)
+	}
+}
+
+func TestCloudFormationRollsBack(t *testing.T) {
+	t.Parallel()
+	if !asOnAWS(t) {
+		return
+	}
+	// The function's code is in no bucket; the queue is made before.
+	stack := name(t, "")
+	template := `{"Resources":{"Queue":{"Type":"AWS::SQS::Queue","Properties":{"QueueName":"` + stack + `"}},
+		"Function":{"Type":"AWS::Lambda::Function","DependsOn":"Queue","Properties":{"Runtime":"provided.al2023","Handler":"bootstrap",
+		"Role":"arn:aws:iam::` + account + `:role/missing","Code":{"S3Bucket":"missing-` + run + `","S3Key":"missing.zip"}}}}}`
+	if _, err := raw().Query(t.Context(), "cloudformation", "2010-05-15", "CreateStack", map[string]string{"StackName": stack, "TemplateBody": template}); err != nil {
+		t.Fatal(err)
+	}
+	// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/stack-failure-options.html: what was made is removed.
+	var status string
+	happens(30*time.Second, func() (bool, string) {
+		answer, err := raw().Query(t.Context(), "cloudformation", "2010-05-15", "DescribeStacks", map[string]string{"StackName": stack})
+		if err != nil {
+			return false, err.Error()
+		}
+		_, rest, _ := strings.Cut(answer, "<StackStatus>")
+		status, _, _ = strings.Cut(rest, "</StackStatus>")
+		return strings.HasSuffix(status, "_COMPLETE") || strings.HasSuffix(status, "_FAILED"), status
+	})
+	_, err := queues().GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: &stack})
+	if t.Logf("%s; the queue: %v", status, err); status != "ROLLBACK_COMPLETE" || err == nil {
+		unlike(t, "the stack is %s, the queue that it made: %v", status, err)
 	}
 }
