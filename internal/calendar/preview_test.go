@@ -95,3 +95,68 @@ func TestPreviewLength(t *testing.T) {
 		t.Errorf("at the end of time: %+v", got)
 	}
 }
+
+func TestPreviewSaysWhenARuleIsOver(t *testing.T) {
+	from := at(t, "2026-03-06T15:00:00Z")
+	t.Run("by its end", func(t *testing.T) {
+		r := mustSpec(t, Spec{Cron: "0 9 * * *", Zone: "America/New_York", End: "2026-03-08T09:00"})
+		wantEntries(t, r.Preview(from, 5), []Entry{
+			{at(t, "2026-03-07T14:00:00Z"), "2026-03-07T09:00:00-05:00", "no more after 2026-03-08T09:00:00-04:00, the end", false},
+		})
+		wantEntries(t, r.Preview(at(t, "2026-03-07T14:00:00Z"), 5), []Entry{
+			{at(t, "2026-03-08T13:00:00Z"), "2026-03-08T09:00:00-04:00", "no more after 2026-03-08T09:00:00-04:00, the end", true},
+		})
+		if got := r.Preview(at(t, "2026-03-07T14:00:00Z"), 0); got != nil {
+			t.Errorf("none asked for: %+v", got)
+		}
+	})
+	t.Run("by its count", func(t *testing.T) {
+		r := mustSpec(t, Spec{Every: "24h", Zone: "America/New_York", Start: "2026-03-07T09:00", Count: new(2), End: "2027-01-01T00:00"})
+		last := "no more after 2026-03-08T10:00:00-04:00, the last of count 2"
+		wantEntries(t, r.Preview(from, 2), []Entry{
+			{at(t, "2026-03-07T14:00:00Z"), "2026-03-07T09:00:00-05:00", "", false},
+			{at(t, "2026-03-08T14:00:00Z"), "2026-03-08T10:00:00-04:00", "clocks in America/New_York go forward by 1h on the way; every counts elapsed time; " + last, false},
+		})
+		wantEntries(t, r.Preview(at(t, "2026-04-01T00:00:00Z"), 2), []Entry{{at(t, "2026-03-08T14:00:00Z"), "2026-03-08T10:00:00-04:00", last, true}})
+	})
+	t.Run("by its end, before its count", func(t *testing.T) {
+		r := mustSpec(t, Spec{Every: "24h", Zone: "UTC", Start: "2026-03-07T09:00", Count: new(20), End: "2026-03-08T00:00"})
+		if got := r.Preview(from, 2); len(got) != 1 || got[0].Note != "no more after 2026-03-08T00:00:00Z, the end" {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("a skip is the last thing", func(t *testing.T) {
+		r := mustSpec(t, Spec{Cron: "30 2 * * *", Zone: "America/New_York", Gap: GapSkip, End: "2026-03-08T12:00"})
+		got := r.Preview(at(t, "2026-03-07T08:00:00Z"), 3)
+		if len(got) != 2 || !strings.HasSuffix(got[0].Note, "; skipped") || got[1].Note != "no more after 2026-03-08T12:00:00-04:00, the end" || !got[1].Skipped {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestPreviewBeginsWithStart(t *testing.T) {
+	r := mustSpec(t, Spec{Cron: "0 9 31 * *", Zone: "UTC", Start: "2026-04-15T00:00"})
+	wantEntries(t, r.Preview(at(t, "2025-01-01T00:00:00Z"), 1), []Entry{{at(t, "2026-05-31T09:00:00Z"), "2026-05-31T09:00:00Z", "no day 31 in 2026-04", false}})
+}
+
+func TestPreviewOfIntervals(t *testing.T) {
+	r := mustSpec(t, Spec{Every: "24h", Zone: "America/New_York", Start: "2026-10-30T09:00"})
+	wantEntries(t, r.Preview(at(t, "2026-10-31T00:00:00Z"), 3), []Entry{
+		{at(t, "2026-10-31T13:00:00Z"), "2026-10-31T09:00:00-04:00", "", false},
+		{at(t, "2026-11-01T13:00:00Z"), "2026-11-01T08:00:00-05:00", "clocks in America/New_York go back by 1h on the way; every counts elapsed time", false},
+		{at(t, "2026-11-02T13:00:00Z"), "2026-11-02T08:00:00-05:00", "", false},
+	})
+}
+
+func TestPreviewOfWorkdays(t *testing.T) {
+	r := mustSpec(t, Spec{Workday: new(22), At: "09:00", Zone: "UTC", Holidays: []string{"2026-12-25", "2026-12-26"}})
+	wantEntries(t, r.Preview(at(t, "2026-07-31T10:00:00Z"), 3), []Entry{
+		{at(t, "2026-09-30T09:00:00Z"), "2026-09-30T09:00:00Z", "no workday 22 in 2026-08", false},
+		{at(t, "2026-10-30T09:00:00Z"), "2026-10-30T09:00:00Z", "", false},
+		{at(t, "2026-12-31T09:00:00Z"), "2026-12-31T09:00:00Z", "no workday 22 in 2026-11; not counted as workdays, since listed as holidays: 2026-12-25", false},
+	})
+	r = mustSpec(t, Spec{Workday: new(-1), At: "09:00", Zone: "UTC", Holidays: []string{"2026-12-31", "2026-12-30", "2026-12-25"}})
+	wantEntries(t, r.Preview(at(t, "2026-11-30T10:00:00Z"), 1), []Entry{
+		{at(t, "2026-12-29T09:00:00Z"), "2026-12-29T09:00:00Z", "not counted as workdays, since listed as holidays: 2026-12-30, 2026-12-31", false},
+	})
+}

@@ -68,6 +68,7 @@ func seed(t *testing.T) *rand.Rand {
 
 // TestAgainstOracleAtEveryChange walks 30 hours on both sides of each change of two years, in each zone.
 func TestAgainstOracleAtEveryChange(t *testing.T) {
+	t.Parallel()
 	r := seed(t)
 	var n tally
 	changes := 0
@@ -105,6 +106,7 @@ func TestAgainstOracleAtEveryChange(t *testing.T) {
 
 // TestAgainstOracleOverTwoYears walks every minute of two years, in every third zone, for rules that are due seldom.
 func TestAgainstOracleOverTwoYears(t *testing.T) {
+	t.Parallel()
 	r := seed(t)
 	var n tally
 	for i := r.IntN(3); i < len(zonesCompared); i += 3 {
@@ -128,6 +130,7 @@ func TestAgainstOracleOverTwoYears(t *testing.T) {
 
 // TestAgainstOracleAcrossLostAndRepeatedDays covers changes of a whole day, which no zone has in the two years.
 func TestAgainstOracleAcrossLostAndRepeatedDays(t *testing.T) {
+	t.Parallel()
 	r := seed(t)
 	var n tally
 	for zone, change := range map[string]string{
@@ -157,6 +160,7 @@ func TestAgainstOracleAcrossLostAndRepeatedDays(t *testing.T) {
 
 // TestSpansGoForward walks every zone's stretches and wants each to end after its start, with one offset to its last second.
 func TestSpansGoForward(t *testing.T) {
+	t.Parallel()
 	for _, name := range strings.Fields(zoneNames) {
 		z := zone{mustZone(t, name)}
 		for s := z.spanFrom(time.Date(1850, 1, 1, 0, 0, 0, 0, time.UTC)); !s.last() && s.start.Year() < 2110; s = z.spanFrom(s.end) {
@@ -172,6 +176,7 @@ func TestSpansGoForward(t *testing.T) {
 
 // TestResolverAtEveryChangeOfEveryZone checks locate against plain conversion at the edges of each change since 1900.
 func TestResolverAtEveryChangeOfEveryZone(t *testing.T) {
+	t.Parallel()
 	checked := 0
 	for _, name := range strings.Fields(zoneNames) {
 		z := zone{mustZone(t, name)}

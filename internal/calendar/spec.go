@@ -155,7 +155,10 @@ func (r *Recurrence) parseKind(s Spec) error {
 		r.local = v
 		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, withoutWorkday(s))...)
+	if s.Cron != "" || s.Every != "" { // else workday may be what is missing
+		errs = append(errs, withoutWorkday(s))
+	}
+	return errors.Join(errs...)
 }
 
 func parseCron(line string) (*civil, error) {
