@@ -65,6 +65,10 @@ var lookups = map[string]bool{
 	"index_xinfo": true, "foreign_key_list": true, "data_version": true,
 }
 
+// insides are the virtual tables that show a file's raw pages, those of deleted rows among them
+// (https://sqlite.org/dbpage.html, https://sqlite.org/dbstat.html).
+var insides = map[string]bool{"sqlite_dbpage": true, "dbstat": true}
+
 // actions names what a statement tried; %s is the table or thing.
 var actions = map[int32]string{
 	lib.SQLITE_INSERT: "insert into %s", lib.SQLITE_UPDATE: "update %s", lib.SQLITE_DELETE: "delete from %s",
@@ -81,7 +85,12 @@ var actions = map[int32]string{
 // refused says what is wrong with an action, "" if it only reads.
 func refused(action int32, arg1, arg2 string) string {
 	switch action {
-	case lib.SQLITE_SELECT, lib.SQLITE_READ, lib.SQLITE_RECURSIVE:
+	case lib.SQLITE_READ:
+		if table := strings.ToLower(arg1); insides[table] {
+			return "read the file's insides (" + table + ")"
+		}
+		return ""
+	case lib.SQLITE_SELECT, lib.SQLITE_RECURSIVE:
 		return ""
 	case lib.SQLITE_FUNCTION:
 		switch name := strings.ToLower(arg2); name {

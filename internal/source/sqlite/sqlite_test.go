@@ -90,14 +90,18 @@ func TestConformance(t *testing.T) {
 func TestRefusalsSayWhatWasTried(t *testing.T) {
 	src := openTest(t, []string{"CREATE TABLE flights (n)", "CREATE INDEX by_n ON flights (n)"})
 	for query, says := range map[string]string{
-		"INSERT INTO flights VALUES (1)":        "insert into flights",
-		"ATTACH DATABASE 'x' AS y":              "attach another database",
-		"PRAGMA user_version = 7":               "PRAGMA user_version",
-		"SELECT load_extension('/tmp/x')":       "load_extension",
-		"CREATE TEMP TABLE t AS SELECT 1":       "only read",
-		"REINDEX":                               "rebuild the index by_n",
-		"BEGIN":                                 "transaction",
-		"CREATE INDEX flights_n ON flights (n)": "only read",
+		"INSERT INTO flights VALUES (1)":                             "insert into flights",
+		"ATTACH DATABASE 'x' AS y":                                   "attach another database",
+		"PRAGMA user_version = 7":                                    "PRAGMA user_version",
+		"SELECT load_extension('/tmp/x')":                            "load_extension",
+		"CREATE TEMP TABLE t AS SELECT 1":                            "only read",
+		"REINDEX":                                                    "rebuild the index by_n",
+		"BEGIN":                                                      "transaction",
+		"SELECT data FROM sqlite_dbpage":                             "insides (sqlite_dbpage)",
+		"SELECT count(*) FROM SQLite_DBPage(1)":                      "insides (sqlite_dbpage)",
+		"SELECT sum(pgsize) FROM main.dbstat":                        "insides (dbstat)",
+		"SELECT n FROM flights WHERE n IN (SELECT pgno FROM DBSTAT)": "insides (dbstat)",
+		"CREATE INDEX flights_n ON flights (n)":                      "only read",
 	} {
 		_, err := src.Open(t.Context(), source.Query{SQL: query})
 		if f := failuretest.Want(t, err, failure.QueryNotReadOnly); !strings.Contains(f.Message, says) {
