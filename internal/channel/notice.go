@@ -32,7 +32,7 @@ type Notice struct {
 	Code         string     `json:"code,omitempty"` // of the failure; none with a recovery
 	Message      string     `json:"message,omitempty"`
 	Streak       int        `json:"streak"`          // failures in a row, this one included; with a recovery: those that it ended
-	Pause        string     `json:"pause,omitempty"` // paused: the reason, as the schedule shows it
+	Pause        string     `json:"pause,omitempty"` // why the schedule is paused, if it is, by this failure or since before
 	Recipient    string     `json:"recipient"`       // e-mail address or URL, as the definition spells it
 	SecretID     string     `json:"secret,omitempty"`
 }

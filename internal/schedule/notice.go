@@ -44,12 +44,16 @@ func NoticesOf(s Schedule, d Definition, r Run, o Outcome, e Effect, now, sweep 
 	if e.Streak != nil && *e.Streak > 0 {
 		streak = *e.Streak
 	}
+	paused := e.Pause
+	if s.State == Paused {
+		paused = s.PauseReason
+	}
 	for _, t := range Targets(d.Notify) {
 		ns = append(ns, Notice{Channel: t.Channel(), NextAt: sweep, Expires: now.Add(NoticeLife), Notice: channel.Notice{
 			ID: schema.NoticeID(r.ID(), string(e.Notice), t.Channel(), t.Hash), Kind: e.Notice, At: now.UTC(),
 			ScheduleID: s.ID, ScheduleName: s.Name, Workspace: s.Workspace, Zone: d.Recurrence.Zone, Owner: d.Owner,
 			RunID: r.ID(), Occurrence: r.Occurrence, Nominal: r.Nominal.UTC(), Manual: r.Manual,
-			Code: string(o.Code), Message: failure.Cut(o.Message, failure.MaxMessage), Streak: streak, Pause: e.Pause,
+			Code: string(o.Code), Message: failure.Cut(o.Message, failure.MaxMessage), Streak: streak, Pause: paused,
 			Recipient: t.Address(), SecretID: t.Secret}})
 	}
 	return ns
@@ -58,7 +62,7 @@ func NoticesOf(s Schedule, d Definition, r Run, o Outcome, e Effect, now, sweep 
 // announce sends what the settle put, in the time that the invocation has left.
 func (w *work) announce(ctx context.Context) {
 	for i, n := range w.put {
-		w.Count("notices", 1, "put", string(n.Kind))
+		w.Count("notices", 1, "put", n.Channel)
 		end, ok := ctx.Deadline()
 		if w.Notices == nil || ctx.Err() != nil || ok && end.Sub(w.Clocks.Wall()) < w.Timing.Reserve.Std() {
 			w.log.Info("notices are left to the sweep", "notices", len(w.put)-i)

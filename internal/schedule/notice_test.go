@@ -140,6 +140,10 @@ func TestV5PauseAndNotices(t *testing.T) {
 	w.apply(good)
 	manual("4")
 	stands(0, schedule.Paused, append(told, "recovered")...)
+	posts := w.hooks.to("n")
+	if last := posts[len(posts)-1].body; !strings.Contains(last, `"pause_reason":"failures"`) {
+		t.Errorf("a success by hand resumes nothing, and the notice must say so: %s", last)
+	}
 }
 
 // What a notice says, in both channels.

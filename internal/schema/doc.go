@@ -16,7 +16,7 @@
 //	source            SOURCE#name / META                         put by configuration, in one transaction with its audit
 //	audit             AUDIT#subject / at#id                      put if absent, in the transaction of the act itself
 //	dead letter       DEAD / DEAD#message                        put if absent
-//	notice            OUTBOX#shard / OUT#run#kind#chan#recipient put in the settle's transaction; next_at, tries as read
+//	notice            OUTBOX#shard / OUT#run#kind#chan#recipient put in the settle's transaction; next_at as read
 //	control           CONTROL / stage                            put if both switches stand as read, in one transaction with its audit
 //	business clock    CONTROL / stage#CLOCK                      put; read in the local profile only
 //

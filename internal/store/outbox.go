@@ -75,11 +75,11 @@ func (s *Store) Outbox(ctx context.Context, shard int, from string, limit int) (
 	return ns, cursor(p.next), nil
 }
 
-// PostponeNotice moves the time from which on a notice is offered again, on the condition that it is as read; a notice
-// that has left the outbox does not come back.
+// PostponeNotice moves the time from which on a notice is offered again, on the condition that it is as read: each
+// move goes to a later time. A notice that has left the outbox does not come back.
 func (s *Store) PostponeNotice(ctx context.Context, n schedule.Notice, next time.Time) error {
 	w := write{event: "postpone notice", key: schema.NoticeKey(n.ID)}
-	w.condition = w.expr.equals(schema.NextAt, schema.Time(n.NextAt)) + " AND " + w.expr.equals(schema.Tries, n.Tries)
+	w.condition = w.expr.equals(schema.NextAt, schema.Time(n.NextAt))
 	w.update = w.expr.update(update{set: map[string]any{schema.NextAt: schema.Time(next)}, add: map[string]int{schema.Tries: 1}})
 	return s.send(ctx, w)
 }

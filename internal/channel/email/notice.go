@@ -113,9 +113,9 @@ func (v *notice) say(n channel.Notice) {
 	switch n.Kind {
 	case channel.NoticePaused:
 		v.Subject = v.Schedule + " is paused: " + plain(n.Pause)
-		v.What = "The schedule “" + v.Schedule + "” is paused: nothing is delivered until a person resumes it."
+		v.What = "The schedule “" + v.Schedule + "” is paused: no further occurrence is delivered until a person resumes it."
 		if n.Pause != n.Code {
-			v.What = "The schedule “" + v.Schedule + "” is paused after " + v.Streak + " in a row: nothing is delivered until a person resumes it."
+			v.What = "The schedule “" + v.Schedule + "” is paused after " + v.Streak + " in a row: no further occurrence is delivered until a person resumes it."
 		}
 		v.Next = "See what happened, mend it, then resume. The streak stays until a run succeeds, so the next failure of a due occurrence pauses the schedule again."
 		v.Commands = []string{show, resume}
@@ -124,6 +124,10 @@ func (v *notice) say(n channel.Notice) {
 		v.What = "The schedule “" + v.Schedule + "” has delivered again, after " + v.Streak + " in a row."
 		v.Next = "Nothing needs to be done. What the failed runs did not deliver can be delivered by hand."
 		v.Commands = []string{show}
+		if n.Pause != "" {
+			v.Next = "The schedule is still paused (" + plain(n.Pause) + "): no further occurrence is delivered until a person resumes it."
+			v.Commands = []string{show, resume}
+		}
 	default:
 		v.Subject = v.Schedule + " failed: " + v.Code
 		v.What = "A run of the schedule “" + v.Schedule + "” has failed. Further failures in a row are not told one by one."

@@ -98,6 +98,15 @@ func TestNoticeOfACodeThatPausesByItself(t *testing.T) {
 	}
 }
 
+func TestNoticeOfARecoveryWhilePaused(t *testing.T) {
+	n := noticeOf(channel.NoticeRecovered)
+	n.Pause = "failures"
+	_, header, text := announced(t, n)
+	if header.Get("Subject") != "Delayed departures works again" || strings.Count(text, "still paused (failures)") != 2 || !strings.Contains(text, "almanac resume s-1") || strings.Contains(text, "Nothing needs to be done") {
+		t.Errorf("%q\n%s", header.Get("Subject"), text)
+	}
+}
+
 // X4: no text of a person, or of a database, becomes a header or markup; what cannot be read still makes a notice.
 func TestX4NoticeHostile(t *testing.T) {
 	n := noticeOf(channel.NoticeFailed)

@@ -31,7 +31,7 @@ type NoticeData struct {
 	Manual      bool      `json:"manual"`
 	Owner       string    `json:"owner,omitempty"`
 	Streak      int       `json:"streak"`                 // failures in a row; of a recovery: those that it ended
-	PauseReason string    `json:"pause_reason,omitempty"` // of a pause
+	PauseReason string    `json:"pause_reason,omitempty"` // where the schedule is paused, by this failure or since before
 	Failure     *Failure  `json:"failure,omitempty"`      // none of a recovery
 }
 
