@@ -26,5 +26,12 @@
 //
 // A query that is not through within its time gives query_timeout; so does one whose context's deadline passes. One
 // whose context is cancelled, or whose rows are closed, gives source_unavailable, which passes: somebody else ended it,
-// so another attempt may succeed. Both interrupt the engine in the middle of a step.
+// so another attempt may succeed. Both interrupt the engine between two instructions of its machine.
+//
+// # Bounds
+//
+// One cell or text within a query has at most 16 MB, a row 32 MB, and all queries of the process have 256 MB of memory
+// together; a query that needs more gives query_failed. What cannot be bounded is one long call of a function, such as
+// instr of one long text in another: SQLite looks for a stop between instructions only. The caller is told
+// query_timeout all the same, while the engine goes on; Fetcher.Busy reports it, so that the process can be replaced.
 package sqlite

@@ -17,7 +17,32 @@ import (
 // it. This file is all that touches SQLite's own functions.
 
 // maxCell bounds one cell, and with it the memory of string functions: https://sqlite.org/limits.html#max_length
-const maxCell = 64 << 20
+const maxCell = 16 << 20
+
+// maxHeap bounds what SQLite holds for all queries of the process together, its page caches included: 256 MB of the
+// consumer's 1,024 (https://sqlite.org/c3ref/hard_heap_limit64.html). A query that needs more ends with SQLITE_NOMEM. The
+// number of columns is not bounded below SQLite's own 2,000: SQLITE_LIMIT_COLUMN holds for the tables of the file too,
+// and would shut a file out for one wide table.
+const maxHeap = 256 << 20
+
+// bounded is why maxHeap does not hold, nil if it does. The library is built without the counters that the limit
+// needs; they can be switched on before its first use only, so this is done when the program starts.
+var bounded = boundHeap()
+
+func boundHeap() error {
+	tls := libc.NewTLS()
+	defer tls.Close()
+	args := libc.Xmalloc(tls, 16)
+	defer libc.Xfree(tls, args)
+	if rc := lib.Xsqlite3_config(tls, lib.SQLITE_CONFIG_MEMSTATUS, libc.VaList(args, int32(1))); rc != lib.SQLITE_OK {
+		return &codeError{rc: rc, msg: "the limit of its memory could not be set", offset: -1}
+	}
+	lib.Xsqlite3_hard_heap_limit64(tls, maxHeap)
+	if got := lib.Xsqlite3_hard_heap_limit64(tls, -1); got != maxHeap {
+		return fmt.Errorf("the limit of SQLite's memory is %d bytes instead of %d", got, int64(maxHeap))
+	}
+	return nil
+}
 
 // transient tells SQLite to copy what is bound: https://sqlite.org/c3ref/c_static.html
 const transient = ^uintptr(0)
@@ -47,6 +72,9 @@ func (e *codeError) Error() string { return fmt.Sprintf("sqlite %d: %s", e.rc, e
 
 // openConn opens the file read-only and immutable, and shuts every door that a query could leave through.
 func openConn(path string) (*conn, error) {
+	if bounded != nil {
+		return nil, bounded
+	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err

@@ -39,6 +39,9 @@ func (c *conn) fail(err error, p phase, sql string) *failure.Failure {
 
 // classify is the one place where SQLite's codes (https://sqlite.org/rescode.html) become the product's.
 func classify(e *codeError, p phase) *failure.Failure {
+	if e.rc == lib.SQLITE_IOERR_NOMEM {
+		e = &codeError{rc: lib.SQLITE_NOMEM, msg: e.msg, offset: e.offset}
+	}
 	switch e.rc & 0xff {
 	case lib.SQLITE_NOTADB:
 		return failure.Wrap(failure.SourceUnknown, e, "the data file is not an SQLite database: upload one whose first bytes are \"SQLite format 3\"")
@@ -46,7 +49,9 @@ func classify(e *codeError, p phase) *failure.Failure {
 		return failure.Wrap(failure.SourceUnavailable, e, "SQLite could not open a file: %s", e.msg)
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL:
 		return failure.Wrap(failure.SourceUnavailable, e, "the database is locked by another process: %s", e.msg)
-	case lib.SQLITE_NOMEM, lib.SQLITE_IOERR:
+	case lib.SQLITE_NOMEM:
+		return failure.Wrap(failure.QueryFailed, e, "the query needs more than the %d MB of memory that queries have (%s): return fewer or smaller cells in a row, and build no long texts", maxHeap>>20, e.msg)
+	case lib.SQLITE_IOERR:
 		return failure.Wrap(failure.SourceUnavailable, e, "SQLite ran into a limit of its machine: %s", e.msg)
 	case lib.SQLITE_READONLY, lib.SQLITE_AUTH, lib.SQLITE_PERM:
 		return failure.Wrap(failure.QueryNotReadOnly, e, "the query tries to write (%s); a query may only read", e.msg)

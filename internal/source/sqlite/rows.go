@@ -20,6 +20,7 @@ const (
 	batchRows  = 256       // at most, fewer for wide rows
 	batchCells = 4096      // cells of a batch, so that wide rows do not cost more memory
 	batchBytes = 256 << 10 // text of a batch, passed by at most one row
+	maxRow     = 32 << 20  // text of one row, copied once for each batch
 	closeWait  = time.Second
 )
 
@@ -40,6 +41,7 @@ type rows struct {
 
 	// the engine's side
 	count, bytes int64
+	rowFrom      int64 // bytes before the present row
 	free, full   chan *batch
 	done         chan struct{} // closed when the engine has let go of the file
 
@@ -161,6 +163,7 @@ func (r *rows) fill(b *batch, depth int) error {
 // row copies the cells of the engine's row.
 func (r *rows) row(b *batch, cells []source.Value) error {
 	c := r.conn
+	r.rowFrom = r.bytes
 	for i := range cells {
 		v, col := &cells[i], int32(i)
 		switch lib.Xsqlite3_column_type(c.tls, r.stmt, col) {
@@ -185,13 +188,16 @@ func (r *rows) row(b *batch, cells []source.Value) error {
 		if r.bytes > r.limits.Bytes {
 			return failure.New(failure.QueryTooManyBytes, "the query returns more than its limit of %d bytes: narrow it, or raise limits.bytes", r.limits.Bytes)
 		}
+		if r.bytes-r.rowFrom > maxRow {
+			return failure.New(failure.QueryFailed, "row %d has more than %d bytes: return fewer or smaller cells in a row", r.count, maxRow)
+		}
 	}
 	return nil
 }
 
-// copy takes a text into the batch; one that passes the limit is counted, not copied.
+// copy takes a text into the batch; one that passes a limit is counted, not copied.
 func (r *rows) copy(b *batch, text []byte) []byte {
-	if r.bytes += int64(len(text)); r.bytes > r.limits.Bytes {
+	if r.bytes += int64(len(text)); r.bytes > r.limits.Bytes || r.bytes-r.rowFrom > maxRow {
 		return nil
 	}
 	from := len(b.buf)

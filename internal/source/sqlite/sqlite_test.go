@@ -90,18 +90,18 @@ func TestConformance(t *testing.T) {
 func TestRefusalsSayWhatWasTried(t *testing.T) {
 	src := openTest(t, []string{"CREATE TABLE flights (n)", "CREATE INDEX by_n ON flights (n)"})
 	for query, says := range map[string]string{
-		"INSERT INTO flights VALUES (1)":                             "insert into flights",
-		"ATTACH DATABASE 'x' AS y":                                   "attach another database",
-		"PRAGMA user_version = 7":                                    "PRAGMA user_version",
-		"SELECT load_extension('/tmp/x')":                            "load_extension",
-		"CREATE TEMP TABLE t AS SELECT 1":                            "only read",
-		"REINDEX":                                                    "rebuild the index by_n",
-		"BEGIN":                                                      "transaction",
-		"SELECT data FROM sqlite_dbpage":                             "insides (sqlite_dbpage)",
-		"SELECT count(*) FROM SQLite_DBPage(1)":                      "insides (sqlite_dbpage)",
-		"SELECT sum(pgsize) FROM main.dbstat":                        "insides (dbstat)",
-		"SELECT n FROM flights WHERE n IN (SELECT pgno FROM DBSTAT)": "insides (dbstat)",
-		"CREATE INDEX flights_n ON flights (n)":                      "only read",
+		"INSERT INTO flights VALUES (1)":        "insert into flights",
+		"ATTACH DATABASE 'x' AS y":              "attach another database",
+		"PRAGMA user_version = 7":               "PRAGMA user_version",
+		"SELECT load_extension('/tmp/x')":       "load_extension",
+		"CREATE TEMP TABLE t AS SELECT 1":       "only read",
+		"REINDEX":                               "rebuild the index by_n",
+		"BEGIN":                                 "transaction",
+		"SELECT data FROM sqlite_dbpage":        "insides (sqlite_dbpage)",
+		"SELECT count(*) FROM SQLite_DBPage(1)": "insides (sqlite_dbpage)",
+		"SELECT sum(pgsize) FROM main.dbstat":   "insides (dbstat)",
+		"SELECT n FROM flights WHERE n IN (SELECT pageno FROM DBSTAT)": "insides (dbstat)",
+		"CREATE INDEX flights_n ON flights (n)":                        "only read",
 	} {
 		_, err := src.Open(t.Context(), source.Query{SQL: query})
 		if f := failuretest.Want(t, err, failure.QueryNotReadOnly); !strings.Contains(f.Message, says) {
@@ -209,7 +209,7 @@ func TestErrorsWhileReading(t *testing.T) {
 	for query, says := range map[string]string{
 		"SELECT json_extract(j, '$.a') FROM t":                                                  "malformed JSON",
 		"SELECT sum(9223372036854775807) FROM t":                                                "integer overflow",
-		"SELECT hex(zeroblob(60000000)) FROM t":                                                 "passes 67108864 bytes",
+		"SELECT hex(zeroblob(60000000)) FROM t":                                                 "passes 16777216 bytes",
 		"SELECT n FROM t WHERE json_valid(j) AND j->>'$.a' = 1 OR json_extract(j, '$') IS NULL": "malformed JSON",
 	} {
 		_, err := sourcetest.Read(t.Context(), src, source.Query{SQL: query})
@@ -279,7 +279,7 @@ func TestWALFileIsReadWithoutItsJournal(t *testing.T) {
 func TestCodesOfTheMachine(t *testing.T) {
 	for rc, code := range map[int32]failure.Code{
 		lib.SQLITE_BUSY: failure.SourceUnavailable, lib.SQLITE_LOCKED: failure.SourceUnavailable, lib.SQLITE_IOERR_READ: failure.SourceUnavailable,
-		lib.SQLITE_NOMEM: failure.SourceUnavailable, lib.SQLITE_CANTOPEN: failure.SourceUnavailable, lib.SQLITE_FULL: failure.QueryFailed,
+		lib.SQLITE_NOMEM: failure.QueryFailed, lib.SQLITE_IOERR_NOMEM: failure.QueryFailed, lib.SQLITE_CANTOPEN: failure.SourceUnavailable, lib.SQLITE_FULL: failure.QueryFailed,
 		lib.SQLITE_READONLY: failure.QueryNotReadOnly, lib.SQLITE_CORRUPT: failure.QueryFailed, lib.SQLITE_MISMATCH: failure.QueryFailed,
 	} {
 		failuretest.Want(t, classify(&codeError{rc: rc, msg: "x"}, reading), code)
