@@ -20,6 +20,15 @@ func (f *Function) Exhauster() *schedule.Exhauster {
 	return &schedule.Exhauster{Deliverer: f.Settler(), Ledger: f.Store, Queue: f.Queue(), QueueName: "query-runs"}
 }
 
+// Consumer wires the handler of the delivery queue's batches.
+func (f *Function) Consumer(d *schedule.Deliverer) Consumer {
+	c := Consumer{Handle: d.Handle, Hide: f.Queue().Hide, Log: f.Log}
+	if s, ok := d.Sources.(interface{ Busy() bool }); ok {
+		c.Busy = s.Busy
+	}
+	return c
+}
+
 // Editor wires people's commands.
 func (f *Function) Editor() *schedule.Editor {
 	return &schedule.Editor{Ledger: f.Store, Queue: f.Queue(), Clocks: f.Clocks, Timing: f.Config.Timing, Token: Token, Log: f.Log}

@@ -18,6 +18,9 @@ type Sources struct {
 	SQLite *sqlite.Fetcher
 }
 
+// Busy reports whether an engine does not stop.
+func (s *Sources) Busy() bool { return s.SQLite.Busy() }
+
 // Open asks the named source.
 func (s *Sources) Open(ctx context.Context, name, workspace string, q source.Query) (source.Rows, error) {
 	cfg, err := s.Configs.Source(ctx, name)

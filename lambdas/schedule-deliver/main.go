@@ -13,5 +13,5 @@ func main() {
 	f := boot.Must(boot.Start(context.Background(), boot.EnvQueryQueue, boot.EnvDataBucket, boot.EnvFilesBucket, boot.EnvMailFrom, boot.EnvPublicURL, boot.EnvSecretPrefix))
 	d, err := f.Deliverer()
 	boot.Must(f, err)
-	lambda.Start(boot.Consumer{Handle: d.Handle, Hide: f.Queue().Hide, Log: f.Log}.Batch)
+	lambda.Start(f.Consumer(d).Batch)
 }

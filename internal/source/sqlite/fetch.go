@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"almanac/internal/failure"
@@ -47,6 +48,7 @@ type Fetcher struct {
 	turn    chan struct{} // one download or clean-up at a time
 	mu      sync.Mutex
 	readers map[string]int // open queries by file name
+	late    atomic.Int64   // engines that do not stop
 }
 
 func (f *Fetcher) init() {
@@ -62,6 +64,10 @@ func (f *Fetcher) init() {
 // Source reads the newest version of the file at the time of each Open.
 func (f *Fetcher) Source(key string) source.Source { return &fetched{fetcher: f, key: key} }
 
+// Busy reports whether an engine is still at work whose rows were closed, and waited for, before: it is within one long
+// call of a function, holds a core and its memory, and nothing but the end of the process is sure to stop it.
+func (f *Fetcher) Busy() bool { return f.late.Load() > 0 }
+
 type fetched struct {
 	fetcher *Fetcher
 	key     string
@@ -73,7 +79,7 @@ func (s *fetched) Open(ctx context.Context, q source.Query) (source.Rows, error)
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, path, q, q.Limits.Or(s.fetcher.Defaults).Or(source.Defaults), release)
+	return open(ctx, path, q, q.Limits.Or(s.fetcher.Defaults).Or(source.Defaults), release, &s.fetcher.late)
 }
 
 // hold returns the path of the newest version, which stays until release is called.

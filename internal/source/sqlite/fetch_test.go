@@ -289,3 +289,37 @@ func TestWaitingForADownloadEndsWithItsContext(t *testing.T) {
 	_, err := f.Source("k").Open(ctx, source.Query{SQL: "SELECT n FROM v"})
 	failuretest.Want(t, err, failure.SourceUnavailable)
 }
+
+// TestAnEngineThatDoesNotStopIsReported: the caller has its time-out, and whoever owns the process can see that the
+// engine goes on, until it does not.
+func TestAnEngineThatDoesNotStopIsReported(t *testing.T) {
+	f, b := newFetcher(t)
+	b.put("data", "1", version(t, 1))
+	opened, err := f.Source("data").Open(t.Context(), source.Query{Limits: source.Limits{Timeout: 50 * time.Millisecond},
+		SQL: "SELECT instr(hex(zeroblob(400000)), hex(zeroblob(200000)) || '1')"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = opened.Next(t.Context())
+	failuretest.Want(t, err, failure.QueryTimeout)
+	if f.Busy() {
+		t.Error("late before anybody has waited for it")
+	}
+	for range 2 { // counted once
+		if err := opened.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !f.Busy() {
+		t.Error("the engine that spins is not reported")
+	}
+	if n, err := number(t.Context(), f.Source("data")); err != nil || n != 1 {
+		t.Errorf("another query meanwhile: %d, %v", n, err)
+	}
+	began := time.Now()
+	<-opened.(*rows).done
+	t.Logf("it went on for %s", time.Since(began))
+	if f.Busy() {
+		t.Error("reported after its end")
+	}
+}

@@ -38,6 +38,7 @@ type rows struct {
 	columns  []source.Column
 	limits   source.Limits
 	released func()
+	late     *atomic.Int64 // counts the engines that were told to stop, waited for, and have not
 
 	// the engine's side
 	count, bytes int64
@@ -48,8 +49,9 @@ type rows struct {
 	// why it must stop: the first reason stays
 	cause   atomic.Pointer[failure.Failure]
 	quit    chan struct{}
-	haltMu  sync.Mutex // guards halted and conn's memory against a late halt
+	haltMu  sync.Mutex // guards what follows, and conn's memory against a late halt
 	halted  bool
+	counted bool // in late
 	unwatch []func() bool
 	cancel  context.CancelFunc
 
@@ -62,8 +64,8 @@ type rows struct {
 	unwatchNext func() bool
 }
 
-func newRows(ctx context.Context, c *conn, limits source.Limits, released func()) *rows {
-	r := &rows{conn: c, limits: limits, released: released, watched: ctx,
+func newRows(ctx context.Context, c *conn, limits source.Limits, released func(), late *atomic.Int64) *rows {
+	r := &rows{conn: c, limits: limits, released: released, late: late, watched: ctx,
 		free: make(chan *batch, batches), full: make(chan *batch, batches),
 		done: make(chan struct{}), quit: make(chan struct{})}
 	timed, cancel := context.WithTimeout(ctx, limits.Timeout)
@@ -100,6 +102,23 @@ func (r *rows) discard() {
 	r.conn.close()
 }
 
+// overdue counts an engine that is still at work as late, once.
+func (r *rows) overdue() {
+	r.haltMu.Lock()
+	defer r.haltMu.Unlock()
+	if !r.halted && !r.counted {
+		r.counted = true
+		r.late.Add(1)
+	}
+}
+
+// caughtUp takes back what overdue counted: the engine has ended after all. Nothing is counted after discard.
+func (r *rows) caughtUp() {
+	if r.counted {
+		r.late.Add(-1)
+	}
+}
+
 // broken is the failure of an engine's error: the reason for stopping, if that is what broke it.
 func (r *rows) broken(err error, p phase, sql string) *failure.Failure {
 	if cause := r.cause.Load(); cause != nil {
@@ -111,6 +130,7 @@ func (r *rows) broken(err error, p phase, sql string) *failure.Failure {
 // run is the engine's goroutine.
 func (r *rows) run() {
 	defer close(r.done)
+	defer r.caughtUp()
 	defer r.released()
 	defer r.discard()
 	width := len(r.columns)
@@ -284,6 +304,7 @@ func (r *rows) Close() error {
 	select {
 	case <-r.done:
 	case <-wait.C:
+		r.overdue()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

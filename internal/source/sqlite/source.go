@@ -8,6 +8,7 @@ import (
 	"os"
 	"sort"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -29,12 +30,13 @@ var _ source.Source = (*File)(nil)
 // Open compiles the query and starts to read ahead. Failures: source_unknown (no file, or not a database),
 // source_access_denied, query_invalid, query_not_read_only, parameter_invalid; those of reading come from Next.
 func (f *File) Open(ctx context.Context, q source.Query) (source.Rows, error) {
-	return open(ctx, f.Path, q, q.Limits.Or(f.Defaults).Or(source.Defaults), func() {})
+	return open(ctx, f.Path, q, q.Limits.Or(f.Defaults).Or(source.Defaults), func() {}, new(atomic.Int64))
 }
 
-// open calls released once the engine has let go of the file, or at once if open fails.
-func open(ctx context.Context, path string, q source.Query, limits source.Limits, released func()) (source.Rows, error) {
-	r, err := start(ctx, path, q, limits, released)
+// open calls released once the engine has let go of the file, or at once if open fails. late counts engines that do not
+// stop.
+func open(ctx context.Context, path string, q source.Query, limits source.Limits, released func(), late *atomic.Int64) (source.Rows, error) {
+	r, err := start(ctx, path, q, limits, released, late)
 	if err != nil {
 		released()
 		return nil, err
@@ -42,7 +44,7 @@ func open(ctx context.Context, path string, q source.Query, limits source.Limits
 	return r, nil
 }
 
-func start(ctx context.Context, path string, q source.Query, limits source.Limits, released func()) (*rows, error) {
+func start(ctx context.Context, path string, q source.Query, limits source.Limits, released func(), late *atomic.Int64) (*rows, error) {
 	if err := checkLimits(limits); err != nil {
 		return nil, err
 	}
@@ -56,7 +58,7 @@ func start(ctx context.Context, path string, q source.Query, limits source.Limit
 	if err != nil {
 		return nil, (*conn)(nil).fail(err, reading, "")
 	}
-	r := newRows(ctx, c, limits, released)
+	r := newRows(ctx, c, limits, released, late)
 	if err := r.compile(q); err != nil {
 		r.discard()
 		return nil, err
