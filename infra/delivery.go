@@ -113,7 +113,7 @@ func newDispatch(scope constructs.Construct, d Deployment, s storage, made deliv
 			boot.EnvQueryQueue:     *made.query.queue.QueueUrl(),
 		},
 		Rights: []awsiam.PolicyStatement{
-			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"),
+			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"), // Query: the outbox
 			onIndexes(s.schedules, schema.IndexDue, schema.IndexOpen),
 			toSend(d, made.query.queue),
 			onQueue(made.query.queue, "sqs:GetQueueAttributes"), // the backlog
@@ -148,6 +148,7 @@ func newDeliver(stack awscdk.Stack, scope constructs.Construct, d Deployment, s 
 		},
 		Rights: []awsiam.PolicyStatement{
 			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"),
+			toRemoveNotices(s.schedules),
 			toTellMissing(s.data, s.files),
 			onObjects(s.data, "", "s3:GetObject"),
 			onObjects(s.files, "files/", "s3:PutObject", "s3:GetObject", "s3:AbortMultipartUpload"),

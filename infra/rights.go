@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
+
+	"almanac/internal/schema"
 )
 
 // Rights are written out action by action, since the grant methods of the CDK give more than the functions use (a scan,
@@ -22,6 +24,14 @@ func allow(resources []string, actions ...string) awsiam.PolicyStatement {
 // onTable allows actions on items of a table.
 func onTable(t awsdynamodb.TableV2, actions ...string) awsiam.PolicyStatement {
 	return allow([]string{*t.TableArn()}, actions...)
+}
+
+// toRemoveNotices allows to delete items of the outbox's partitions and no others.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+func toRemoveNotices(t awsdynamodb.TableV2) awsiam.PolicyStatement {
+	s := onTable(t, "dynamodb:DeleteItem")
+	s.AddCondition(jsii.String("ForAllValues:StringLike"), map[string]any{"dynamodb:LeadingKeys": []string{schema.OutboxPrefix + "*"}})
+	return s
 }
 
 // onIndexes allows to query the named indexes.

@@ -76,12 +76,12 @@ func allowed(p Profile) map[string]map[string]string {
 	}
 	all := map[string]map[string]string{
 		"DeliveryDispatch": {
-			table:                "dynamodb: GetItem PutItem UpdateItem",
+			table:                "dynamodb: GetItem PutItem Query UpdateItem",
 			table + "/index/due": "dynamodb: Query", table + "/index/open": "dynamodb: Query",
 			queue: send + " GetQueueAttributes",
 		},
 		"DeliveryDeliverQuery": {
-			table:         "dynamodb: BatchGetItem GetItem PutItem Query UpdateItem",
+			table:         "dynamodb: BatchGetItem DeleteItem GetItem PutItem Query UpdateItem",
 			queue:         consuming,
 			"StorageData": "s3: ListBucket", "StorageData/*": "s3: GetObject",
 			"StorageFiles": "s3: ListBucket", "StorageFiles/files/*": "s3: AbortMultipartUpload GetObject PutObject",
@@ -194,6 +194,29 @@ func TestOnlyLambdaAssumesTheRoles(t *testing.T) {
 			for _, s := range get(r.Properties, "AssumeRolePolicyDocument", "Statement").([]any) {
 				want(t, id+" trusts", get(s, "Principal"), map[string]string{"Service": "lambda.amazonaws.com"})
 			}
+		}
+	})
+}
+
+// TestOnlyNoticesMayBeDeleted: everything else on the table is history, and goes by its TTL.
+func TestOnlyNoticesMayBeDeleted(t *testing.T) {
+	eachVariant(t, func(t *testing.T, _ Profile, tpl template) {
+		found := 0
+		for id, r := range tpl.of(t, "AWS::IAM::Policy") {
+			for _, s := range get(r.Properties, "PolicyDocument", "Statement").([]any) {
+				for _, a := range some(get(s, "Action")) {
+					if a != "dynamodb:DeleteItem" {
+						continue
+					}
+					found++
+					if keys := fmt.Sprint(get(s, "Condition", "ForAllValues:StringLike", "dynamodb:LeadingKeys")); !strings.Contains(keys, "OUTBOX#*") {
+						t.Errorf("%s may delete items of %s", id, keys)
+					}
+				}
+			}
+		}
+		if found != 1 {
+			t.Errorf("%d roles may delete items, want the consumer's alone", found)
 		}
 	})
 }

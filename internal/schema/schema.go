@@ -262,7 +262,10 @@ func ClockKey(stage string) Key          { return Key{"CONTROL", Sort(stage + "#
 const OutboxShards = 4
 
 // OutboxAt is the i-th partition of the outbox, for readers.
-func OutboxAt(i int) Partition { return Partition(fmt.Sprintf("OUTBOX#%02d", i)) }
+func OutboxAt(i int) Partition { return Partition(fmt.Sprintf("%s%02d", OutboxPrefix, i)) }
+
+// OutboxPrefix begins the partitions of notices: the only rows that a function may delete.
+const OutboxPrefix = "OUTBOX#"
 
 // NoticeID names a notice by its run, kind and recipient: what is known at each try, and nothing that differs per try.
 func NoticeID(run, kind, channel, recipientHash string) string {

@@ -193,3 +193,59 @@ func TestIntervalsAndWorkdaysFallDue(t *testing.T) {
 	tick(t)
 	want(t, settled(t, every.ID+"@2013-05-06T11:45:00Z"), schedule.Succeeded, "")
 }
+
+// V5 and the notices on the deployed stack: a first failure, a pause at the limit, and a recovery are told once each, to a
+// mailbox and to a webhook.
+func TestV5FailuresPauseAScheduleAndAreTold(t *testing.T) {
+	scene(t)
+	path := fmt.Sprintf("notices-%d", time.Now().UnixNano())
+	limit := 2
+	d := save(t, func(d *schedule.Definition) {
+		d.Query, d.PauseAfter = "select carier from flights", &limit
+		d.Notify = []schedule.Recipient{hook(path)}
+	})
+	want(t, settled(t, due(t, d)), schedule.Failed, "query_invalid")
+	told := func(n int) []string {
+		t.Helper()
+		var kinds []string
+		eventually(t, fmt.Sprintf("%d notices", n), func() (bool, string) {
+			kinds = nil
+			for _, r := range hooks(t, path) {
+				var body struct{ Type string }
+				if err := readJSON(r.Body, &body); err != nil {
+					return false, err.Error()
+				}
+				kinds = append(kinds, body.Type)
+			}
+			return len(kinds) >= n, strings.Join(kinds, " ")
+		})
+		return kinds
+	}
+	if got := told(1); strings.Join(got, " ") != "schedule.failed" {
+		t.Fatalf("told %v", got)
+	}
+	setClock(t, monday.Add(24*time.Hour+30*time.Minute))
+	tick(t)
+	want(t, settled(t, d.ID+"@2013-05-07T10:30:00Z"), schedule.Failed, "query_invalid")
+	if got := told(2); strings.Join(got, " ") != "schedule.failed schedule.paused" {
+		t.Fatalf("told %v", got)
+	}
+	if s, err := cloud.store.Schedule(t.Context(), d.ID); err != nil || s.State != schedule.Paused || s.PauseReason != "failures" || s.Streak != 2 {
+		t.Fatalf("schedule %+v, %v; want paused for failures", s, err)
+	}
+	d.Query = "select flight_id from flights limit 3"
+	must(t, "PUT", "/schedules/"+d.ID, d)
+	must(t, "POST", "/schedules/"+d.ID+"/resume", map[string]string{"reason": "mended"})
+	setClock(t, monday.Add(48*time.Hour+30*time.Minute))
+	tick(t)
+	want(t, settled(t, d.ID+"@2013-05-08T10:30:00Z"), schedule.Succeeded, "")
+	if got := told(3); strings.Join(got, " ") != "schedule.failed schedule.paused schedule.recovered" {
+		t.Fatalf("told %v", got)
+	}
+	for range 2 {
+		tick(t) // nothing is left over to be told again
+	}
+	if got := told(3); len(got) != 3 {
+		t.Fatalf("told %v", got)
+	}
+}
