@@ -52,6 +52,7 @@ func (a API) Handler() http.Handler {
 	s.registerSchedules()
 	s.registerRuns()
 	s.registerByHand()
+	s.registerUnknown()
 	s.registerVersions()
 	s.registerControl()
 	s.registerConfiguration()

@@ -24,6 +24,8 @@ type Editor interface {
 	Stop(ctx context.Context, run, reason, by string) (schedule.Run, error)
 	// RevokeLinks takes back the link of a recipient, named by hash, or of all; a second ask finds the first.
 	RevokeLinks(ctx context.Context, run, recipient, reason, by string) (schedule.Revocation, error)
+	// Resolve records what a person found out about an unknown, named by hash: "submitted" or "skipped".
+	Resolve(ctx context.Context, run, recipient, as, reason, by string) (schedule.Submission, error)
 	// Switch turns the stage's switches.
 	Switch(ctx context.Context, s schedule.Switches, reason, by string) (schedule.Control, error)
 	PutWorkspace(ctx context.Context, w schedule.Workspace, by string) error

@@ -41,7 +41,9 @@ type Current struct {
 	Schedule string `json:"schedule,omitempty"`
 	Version  int    `json:"version,omitempty"`
 	Run      string `json:"run,omitempty"`
-	State    string `json:"state"`
+	// Recipient is the hash of the recipient whose state it is.
+	Recipient string `json:"recipient,omitempty"`
+	State     string `json:"state"`
 }
 
 func (p *Problem) Error() string { return p.Detail }
@@ -148,6 +150,8 @@ func conflicting(status int, c *schedule.Conflict) *Problem {
 	switch {
 	case c.Run != nil:
 		p.Current = &Current{Schedule: c.Run.Schedule, Run: c.Run.ID(), State: string(c.Run.State), Version: c.Run.Version}
+	case c.Submission != nil:
+		p.Current = &Current{Run: c.Submission.Run, Recipient: c.Submission.RecipientHash, State: string(c.Submission.State)}
 	case c.Schedule != nil:
 		p.Current = &Current{Schedule: c.Schedule.ID, State: string(c.Schedule.State), Version: c.Schedule.Version}
 	}

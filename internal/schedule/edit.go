@@ -32,6 +32,7 @@ type EditLedger interface {
 	Admit(ctx context.Context, a Admission) error
 	StopLedger
 	LinkKeeper
+	UnknownLedger
 	ControlLedger
 }
 

@@ -192,16 +192,27 @@ func lossWays() []way {
 	}
 }
 
-// byPerson are the rows whose operations come with resend and redrive by hand.
+// byPerson are what people do about an unknown, each with its audit.
 func byPerson(b *bench) []way {
-	var ways []way
-	for event, to := range map[schedule.SubmissionEvent]string{schedule.Resend: "pending", schedule.ResolveSubmitted: "submitted", schedule.ResolveSkipped: "skipped"} {
-		ways = append(ways, way{from: "unknown", event: string(event), given: given("unknown", nil),
+	ways := []way{{from: "unknown", event: string(schedule.Resend), given: given("unknown", nil),
+		do: func(ctx context.Context, s *store.Store, p place, r seen) error {
+			return b.advance(ctx, s, Step{Table: schedule.Submissions.Name, From: string(r.sub.State), Event: string(schedule.Resend), Key: p.subKey(),
+				Facts: Facts{Decided: []transition.Guard{schedule.PersonReason}}})
+		},
+		want: onSub(row{schema.State: "pending"})}}
+	for event, becomes := range map[schedule.SubmissionEvent]row{
+		schedule.ResolveSubmitted: {schema.State: "submitted", schema.Reason: nil},
+		schedule.ResolveSkipped:   {schema.State: "skipped", schema.Reason: "resolved"},
+	} {
+		ways = append(ways, way{from: "unknown", event: string(event), token: true, given: given("unknown", row{schema.Detail: "no answer", schema.Reason: "left over"}),
 			do: func(ctx context.Context, s *store.Store, p place, r seen) error {
-				return b.advance(ctx, s, Step{Table: schedule.Submissions.Name, From: string(r.sub.State), Event: string(event), Key: p.subKey(),
-					Facts: Facts{Decided: []transition.Guard{schedule.PersonReason}}})
+				return s.Resolve(ctx, r.sub, event, onResolve(p))
 			},
-			want: onSub(row{schema.State: to})})
+			want: func(p place) []change {
+				return []change{auditRow(onResolve(p)), {key: p.subKey(), set: becomes.lay(row{schema.UpdatedAt: actAt, schema.Detail: "resolved by ann@example.com: holidays"})}}
+			}})
 	}
 	return ways
 }
+
+func onResolve(p place) schedule.Audit { return actOf(p.run(), "act-1", "resolve") }

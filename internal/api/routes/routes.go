@@ -44,6 +44,7 @@ var Table = []Route{
 	{"GET", "/runs/{run}", Viewer},
 	{"POST", "/runs/{run}/stop", Operator},
 	{"POST", "/runs/{run}/links/revoke", Operator},
+	{"POST", "/runs/{run}/recipients/{recipient}/resolve", Operator},
 	{"GET", "/runs/{run}/accesses", Operator},
 	{"GET", "/runs/{run}/audits", Viewer},
 	{"GET", "/control", Viewer}, // whoever waits for a run may know that nothing is sent

@@ -66,6 +66,7 @@ type call struct {
 	version                      int
 	wait, frozen                 bool
 	dispatch, send, recipient    string
+	as                           string
 	definition, diff             bool
 }
 
@@ -125,6 +126,12 @@ func commands() []subcommand {
 			func(f *flag.FlagSet, c *call) {
 				why(f, c)
 				f.StringVar(&c.recipient, "recipient", "", "only the link of this `address`, URL or hash")
+			}, 1, 1},
+		{"resolve", "RUN --recipient ADDRESS --as submitted|skipped --reason WHY", "record what became of an unknown", "For a recipient whose request left and whose answer was lost, once you have found out: submitted where they have it, skipped where they\nhave not and are to be left at that. Nothing is sent. A run that has failed stays failed; show tells what came of the recipient.", (*Program).resolve,
+			func(f *flag.FlagSet, c *call) {
+				why(f, c)
+				f.StringVar(&c.recipient, "recipient", "", "the `address`, URL or hash (required)")
+				f.StringVar(&c.as, "as", "", "`submitted` or skipped (required)")
 			}, 1, 1},
 		{"control", "[set | audits]", "the red button: dispatch and send, on or off", "Without more it shows the switches. `set` turns those that are given; the other stays as it is. `audits` lists who turned them.\nDispatch off: no due occurrence is admitted. Send off: no recipient is asked, and runs wait until it is on.", (*Program).control,
 			func(f *flag.FlagSet, c *call) {
@@ -266,7 +273,7 @@ func (p *Program) tell(err error, problem *api.Problem) {
 		fmt.Fprintf(p.Err, "  %s\n", fieldLine(e))
 	}
 	if c := problem.Current; c != nil {
-		fmt.Fprintf(p.Err, "  now: %s is %s%s\n", first(c.Run, c.Schedule), c.State, optional(c.Version > 0, ", version %d", c.Version))
+		fmt.Fprintf(p.Err, "  now: %s is %s%s\n", first(c.Run, c.Schedule)+optional(c.Recipient != "", ", recipient %s,", c.Recipient), c.State, optional(c.Version > 0, ", version %d", c.Version))
 	}
 	if problem.RequestID != "" {
 		fmt.Fprintf(p.Err, "  request %s\n", problem.RequestID)

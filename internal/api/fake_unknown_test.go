@@ -1,0 +1,25 @@
+package api
+
+import (
+	"context"
+
+	"almanac/internal/schedule"
+)
+
+// someHash is a recipient's in the requests of the tests.
+const someHash = "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"
+
+func init() {
+	of := "/runs/ewr-delays@2013-07-01T13:00:00Z/recipients/" + someHash
+	samples["POST /runs/{run}/recipients/{recipient}/resolve"] = asked{of + "/resolve", `{"as":"skipped","reason":"they called"}`}
+}
+
+type asked = struct{ target, body string }
+
+func (w *world) Resolve(_ context.Context, id, recipient, as, reason, by string) (schedule.Submission, error) {
+	if _, ok := w.runs[id]; !ok {
+		return schedule.Submission{}, schedule.ErrNotFound
+	}
+	w.wrote("resolve %s of %s as %s: %s by %s", recipient, id, as, reason, by)
+	return schedule.Submission{Run: id, Channel: "email", RecipientHash: recipient, State: schedule.SubmissionState(as)}, nil
+}

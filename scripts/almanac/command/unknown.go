@@ -1,0 +1,38 @@
+package command
+
+import (
+	"context"
+
+	"almanac/internal/api"
+	"almanac/scripts/almanac/client"
+)
+
+// onRecipient checks what an act on one recipient of a run needs, and connects.
+func (p *Program) onRecipient(c *call) (*client.Client, string, error) {
+	if c.recipient == "" {
+		return nil, "", usage("--recipient is missing: the address, URL or hash of one recipient; almanac show RUN lists them")
+	}
+	hash, err := hashOf(c.recipient)
+	if err != nil {
+		return nil, "", err
+	}
+	conn, err := p.onRun(c)
+	return conn, hash, err
+}
+
+func (p *Program) resolve(ctx context.Context, c *call) error {
+	if c.as != "submitted" && c.as != "skipped" {
+		return usage("--as is %q; want submitted or skipped", c.as)
+	}
+	conn, hash, err := p.onRecipient(c)
+	if err != nil {
+		return err
+	}
+	var v api.RecipientView
+	body := map[string]string{"as": c.as, "reason": c.reason}
+	if _, err := conn.Call(ctx, "POST", client.Path("runs", c.args[0], "recipients", hash, "resolve"), nil, body, &v); err != nil {
+		return err
+	}
+	p.printf("%s: %s is %s\n", c.args[0], plain(v.Recipient), v.Outcome)
+	return nil
+}
