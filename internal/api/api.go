@@ -53,6 +53,7 @@ func (a API) Handler() http.Handler {
 	s.registerRuns()
 	s.registerByHand()
 	s.registerUnknown()
+	s.registerRetry()
 	s.registerVersions()
 	s.registerControl()
 	s.registerConfiguration()

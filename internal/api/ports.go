@@ -26,6 +26,10 @@ type Editor interface {
 	RevokeLinks(ctx context.Context, run, recipient, reason, by string) (schedule.Revocation, error)
 	// Resolve records what a person found out about an unknown, named by hash: "submitted" or "skipped".
 	Resolve(ctx context.Context, run, recipient, as, reason, by string) (schedule.Submission, error)
+	// PlanRetry says whom Retry would send to; it changes nothing.
+	PlanRetry(ctx context.Context, run string, q schedule.RetryRequest) (schedule.RetryPlan, error)
+	// Retry admits a run that repeats another, once per principal and key, as RunNow does.
+	Retry(ctx context.Context, run string, q schedule.RetryRequest, reason, principal, idempotencyKey, requestHash string) (r schedule.Run, created bool, err error)
 	// Switch turns the stage's switches.
 	Switch(ctx context.Context, s schedule.Switches, reason, by string) (schedule.Control, error)
 	PutWorkspace(ctx context.Context, w schedule.Workspace, by string) error

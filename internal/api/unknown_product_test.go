@@ -108,3 +108,93 @@ func TestALostReplyToAResolveIsNoSecondAct(t *testing.T) {
 		t.Errorf("lost %v, %q", lost, c.acts("/runs/"+id+"/audits"))
 	}
 }
+
+func TestRetryIsPreviewedAndMadeOncePerKey(t *testing.T) {
+	p, c, id := opened(t)
+	subs := p.Lose(t, id)
+	lost, has := subs[0], subs[1]
+	var plan api.RetryView
+	c.do("GET", "/runs/"+id+"/retry", "", 200, &plan)
+	if plan.To != "missing" || len(plan.Send) != 0 || len(plan.Leave) != 2 || plan.File == nil || plan.File.Rows != 3 || plan.Run != id {
+		t.Fatalf("%+v", plan)
+	}
+	var problem api.Problem
+	c.do("POST", "/runs/"+id+"/retry", `{"reason":"x"}`, 409, &problem, "idempotency-key", "k-0")
+	if !strings.Contains(problem.Detail, "nobody is left") || problem.Current == nil || problem.Current.Run != id {
+		t.Errorf("%+v", problem)
+	}
+	c.do("GET", "/runs/"+id+"/retry?include_unknown="+lost.RecipientHash, "", 200, &plan)
+	if len(plan.Send) != 1 || plan.Send[0].Hash != lost.RecipientHash || plan.Send[0].Outcome != "unknown" || len(plan.Leave) != 1 || plan.Leave[0].Why != "has the delivery" {
+		t.Fatalf("%+v", plan)
+	}
+	c.do("GET", "/runs/"+id+"/retry?include_unknown="+has.RecipientHash, "", 409, &problem)
+	if problem.Current == nil || problem.Current.Recipient != has.RecipientHash || problem.Current.State != "submitted" {
+		t.Errorf("%+v", problem)
+	}
+	c.acted("/runs/" + id + "/audits")
+	body := fmt.Sprintf(`{"include_unknown":[%q],"reason":"they called"}`, lost.RecipientHash)
+	var made, again api.RunView
+	c.do("POST", "/runs/"+id+"/retry", body, 201, &made, "idempotency-key", "k-1")
+	c.do("POST", "/runs/"+id+"/retry", body, 200, &again, "idempotency-key", "k-1")
+	if made.ID != again.ID || made.RetryOf != id || made.State != "queued" || !made.Manual || made.File == nil || made.File.SHA256 != plan.File.SHA256 {
+		t.Errorf("%+v, then %+v", made, again)
+	}
+	c.do("POST", "/runs/"+id+"/retry", `{"to":"everyone","reason":"they called"}`, 422, &problem, "idempotency-key", "k-1")
+	if len(problem.Errors) != 1 || problem.Errors[0].Field != "Idempotency-Key" {
+		t.Errorf("%+v", problem)
+	}
+	if offered := p.Offered(); !reflect.DeepEqual(offered, []string{made.ID}) {
+		t.Errorf("offered %v", offered)
+	}
+	c.acted("/runs/"+made.ID+"/audits", "ada: retry as new (they called) "+id+" > 1 recipients, missing")
+	c.do("GET", "/runs/"+id+"/retry?to=everyone", "", 200, &plan)
+	if len(plan.Send) != 2 || len(plan.Leave) != 0 {
+		t.Errorf("%+v", plan)
+	}
+	c.do("GET", "/runs/"+made.ID+"/retry", "", 409, &problem)
+	if !strings.Contains(problem.Detail, "queued") {
+		t.Errorf("%+v", problem)
+	}
+}
+
+func TestBadInputOfRetry(t *testing.T) {
+	p, c, id := opened(t)
+	lost := p.Lose(t, id)[0]
+	before := len(p.Offered())
+	long := strings.Repeat("x", 201)
+	for _, x := range []struct{ name, body, field string }{
+		{"no reason", `{}`, "reason"},
+		{"reason null", `{"reason":null}`, "reason"},
+		{"reason too long", `{"reason":"` + long + `"}`, "reason"},
+		{"reason hostile", `{"reason":"x\r\ny"}`, "reason"},
+		{"to wrong type", `{"to":["missing"],"reason":"x"}`, "to"},
+		{"to null", `{"to":null,"reason":"x"}`, "to"},
+		{"to all", `{"to":"all","reason":"x"}`, "to"},
+		{"to hostile", `{"to":"everyone\u0000","reason":"x"}`, "to"},
+		{"unknowns as a text", `{"include_unknown":"` + lost.RecipientHash + `","reason":"x"}`, "include_unknown"},
+		{"an address", `{"include_unknown":["ada@example.com"],"reason":"x"}`, "include_unknown[0]"},
+		{"of another run", `{"include_unknown":["` + strings.Repeat("0", 32) + `"],"reason":"x"}`, "include_unknown[0]"},
+		{"hash with a line", `{"include_unknown":["` + lost.RecipientHash + `\n"],"reason":"x"}`, "include_unknown[0]"},
+		{"too many", `{"include_unknown":["x"` + strings.Repeat(`,"x"`, 500) + `],"reason":"x"}`, "include_unknown"},
+		{"contradiction", `{"to":"everyone","include_unknown":["` + lost.RecipientHash + `"],"reason":"x"}`, "include_unknown"},
+		{"misspelt", `{"include_unkown":[],"reason":"x"}`, "include_unkown"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c := c
+			c.t = t
+			var problem api.Problem
+			c.do("POST", "/runs/"+id+"/retry", x.body, 422, &problem, "idempotency-key", "k")
+			if len(problem.Errors) == 0 || problem.Errors[0].Field != x.field || problem.Errors[0].Want == "" {
+				t.Errorf("%+v, want field %s", problem.Errors, x.field)
+			}
+		})
+	}
+	c.do("POST", "/runs/"+id+"/retry", `{"reason":"x"}`, 400, nil)
+	c.do("GET", "/runs/"+id+"/retry?to=all", "", 422, nil)
+	c.do("GET", "/runs/"+id+"/retry?include_unknown=ada", "", 422, nil)
+	c.do("GET", "/runs/"+id+"/retry?unknown=x", "", 422, nil)
+	c.do("GET", "/runs/delays@2014-01-01T00:00:00Z/retry", "", 404, nil)
+	if n := len(p.Offered()); n != before {
+		t.Errorf("refused, and yet %d were offered", n-before)
+	}
+}

@@ -127,6 +127,7 @@ type RunView struct {
 	Nominal      time.Time  `json:"nominal"`
 	Manual       bool       `json:"manual"`
 	RequestedBy  string     `json:"requested_by,omitempty"`
+	RetryOf      string     `json:"retry_of,omitempty" doc:"the run that this one repeats"`
 	Version      int        `json:"version"`
 	State        string     `json:"state" enum:"queued,running,succeeded,skipped,failed"`
 	Attempts     int        `json:"attempts"`
@@ -144,7 +145,7 @@ type RunView struct {
 
 func runView(r schedule.Run) RunView {
 	v := RunView{
-		ID: r.ID(), Schedule: r.Schedule, Workspace: r.Workspace, Nominal: r.Nominal, Manual: r.Manual, RequestedBy: r.RequestedBy,
+		ID: r.ID(), Schedule: r.Schedule, Workspace: r.Workspace, Nominal: r.Nominal, Manual: r.Manual, RequestedBy: r.RequestedBy, RetryOf: r.RetryOf,
 		Version: r.Version, State: string(r.State), Attempts: r.Attempts, AttemptsLeft: r.AttemptsLeft, Yields: r.Yields,
 		Submitted: r.Submitted, Skipped: r.SkippedN, CreatedAt: instant(r.CreatedAt), SettledAt: instant(r.SettledAt),
 		LinksRevoked: instant(r.LinksRevoked),

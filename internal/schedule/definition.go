@@ -162,6 +162,8 @@ type Run struct {
 	StopWhy      string
 	RequestedBy  string // manual runs
 	RequestHash  string
+	RetryOf      string    // the run that this one repeats; empty: none
+	Targets      []string  // channel#hash of the recipients that a retry sends to; none: all that the definition names
 	CreatedAt    time.Time // wall time
 	SettledAt    time.Time // wall time
 	SettledBy    string    // lease token

@@ -33,6 +33,7 @@ type EditLedger interface {
 	StopLedger
 	LinkKeeper
 	UnknownLedger
+	RetryLedger
 	ControlLedger
 }
 

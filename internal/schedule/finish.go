@@ -100,7 +100,7 @@ func (w *work) everyone(ctx context.Context) ([]Submission, error) {
 	for _, s := range all {
 		asked[s.Channel+"#"+s.RecipientHash] = true
 	}
-	for _, t := range Targets(w.def.Recipients) {
+	for _, t := range w.run.targets(w.def.Recipients) {
 		if !asked[t.key()] {
 			all = append(all, Submission{Run: w.id, Channel: t.Channel(), RecipientHash: t.Hash, Recipient: t.Address()})
 		}

@@ -39,7 +39,7 @@ func Targets(list []Recipient) []Target {
 // again, so that dead receivers at the head of the list hold up nobody. A passing failure of one throws the attempt back
 // when all have had their turn.
 func (w *work) deliver(ctx context.Context) error {
-	targets := Targets(w.def.Recipients)
+	targets := w.run.targets(w.def.Recipients)
 	fresh, again, err := w.split(ctx, targets)
 	if err != nil {
 		return err

@@ -98,6 +98,8 @@ const (
 	Timeline    = "timeline"
 	RequestedBy = "requested_by"
 	RequestHash = "request_hash"
+	RetryOf     = "retry_of"    // id of the run that this one repeats
+	Targets     = "targets"     // whom a retry sends to: channel#hash
 	AdmittedBy  = "admitted_by" // token of the dispatcher or request that admitted
 	History     = "history"
 

@@ -142,7 +142,7 @@ func decodeRun(it item) (schedule.Run, error) {
 		WakeAt: t.read(it, schema.WakeAt), FileExpires: t.read(it, schema.FileExpires), LinkExpires: t.read(it, schema.LinkExpires), LinksRevoked: t.read(it, schema.LinksRevoked), QueryNumber: num(it, schema.QueryNumber),
 		QueryID: str(it, schema.QueryID), QueryEnded: flag(it, schema.QueryEnded), ErrorCode: str(it, schema.ErrorCode),
 		ErrorText: str(it, schema.ErrorText), StopBy: str(it, schema.StopBy), StopWhy: str(it, schema.StopWhy),
-		RequestedBy: str(it, schema.RequestedBy), RequestHash: str(it, schema.RequestHash), CreatedAt: t.read(it, schema.CreatedAt),
+		RequestedBy: str(it, schema.RequestedBy), RequestHash: str(it, schema.RequestHash), RetryOf: str(it, schema.RetryOf), Targets: list(it, schema.Targets), CreatedAt: t.read(it, schema.CreatedAt),
 		SettledAt: t.read(it, schema.SettledAt), SettledBy: str(it, schema.SettledBy), Submitted: num(it, schema.Submitted),
 		SkippedN: num(it, schema.Skipped), History: str(it, schema.History), Timeline: list(it, schema.Timeline),
 	}

@@ -38,6 +38,7 @@ func (s *Store) Admit(ctx context.Context, a schedule.Admission) error {
 		schema.RequestedBy: r.RequestedBy, schema.RequestHash: r.RequestHash, schema.CreatedAt: r.CreatedAt, schema.AdmittedBy: a.Token,
 		schema.ExpiresAt: a.TTL.Unix(), schema.Timeline: []string{entry(r.CreatedAt, "admitted")},
 	})
+	retryAttributes(put, r)
 	w, err := advance(step[schedule.RunState, schedule.RunEvent]{
 		table: schedule.Runs, from: transition.Absent, event: schedule.Admit, key: runKey(r), put: put,
 		facts: facts{decided: []transition.Guard{schedule.ScheduleAsRead}},
@@ -57,6 +58,17 @@ func (s *Store) Admit(ctx context.Context, a schedule.Admission) error {
 		ws = append(ws, auditWrite(*a.Audit))
 	}
 	return s.transact(ctx, ws...)
+}
+
+// retryAttributes are what a retry as new brings: the run it repeats, whom it sends to, and the recorded file.
+func retryAttributes(put item, r schedule.Run) {
+	if r.RetryOf == "" {
+		return
+	}
+	put[schema.RetryOf], put[schema.Targets] = attr(r.RetryOf), attr(r.Targets)
+	if r.File != nil {
+		put[schema.File], put[schema.FileExpires], put[schema.LinkExpires] = attr(encodeFile(*r.File)), attr(r.FileExpires), attr(r.LinkExpires)
+	}
 }
 
 // moveOn is the schedule's part of an admission: next due and last_nominal move on, open_run names the run.

@@ -167,6 +167,24 @@ func admitWays() []way {
 				return []change{auditRow(onRunNow(p)),
 					{key: p.runKey(), set: admitted(p, row{schema.Manual: true, schema.RequestedBy: "ann@example.com", schema.RequestHash: "0badcafe"})}}
 			}},
+		{event: "admit", name: "retry as new", token: true,
+			given: func(p place) world { return world{}.add(p.scheduleKey(), scheduleRow(p, "active")) },
+			do: func(ctx context.Context, s *store.Store, p place, _ seen) error {
+				a := admission0(p)
+				a.Run.Manual, a.Run.RequestedBy, a.Run.RequestHash = true, "ann@example.com", "0badcafe"
+				a.Run.RetryOf, a.Run.Targets = p.schedule+"@earlier", []string{"email#aa", "webhook#bb"}
+				a.Run.File = &schedule.RecordedFile{Key: "30d/run/worker-0/delays.csv", Name: "delays.csv", Rows: 3, Bytes: 120, SHA256: "ab12", DataAsOf: wall}
+				a.Run.FileExpires, a.Run.LinkExpires = expires, expires.Add(-time.Hour)
+				act := onRetry(p)
+				a.Audit = &act
+				return s.Admit(ctx, a)
+			},
+			want: func(p place) []change {
+				return []change{auditRow(onRetry(p)),
+					{key: p.runKey(), set: admitted(p, row{schema.Manual: true, schema.RequestedBy: "ann@example.com", schema.RequestHash: "0badcafe",
+						schema.RetryOf: p.schedule + "@earlier", schema.Targets: []string{"email#aa", "webhook#bb"}, schema.File: recordedFile,
+						schema.FileExpires: expires, schema.LinkExpires: expires.Add(-time.Hour)})}}
+			}},
 		{event: "admit", name: "manual, nobody to name", token: true,
 			do: func(ctx context.Context, s *store.Store, p place, _ seen) error { return s.Admit(ctx, admission0(p)) },
 			want: func(p place) []change {
@@ -174,6 +192,8 @@ func admitWays() []way {
 			}},
 	}
 }
+
+func onRetry(p place) schedule.Audit { return actOf(p.run(), "act-1", "retry as new") }
 
 // workWays are the rows that do not settle a run.
 func workWays() []way {

@@ -45,6 +45,8 @@ var Table = []Route{
 	{"POST", "/runs/{run}/stop", Operator},
 	{"POST", "/runs/{run}/links/revoke", Operator},
 	{"POST", "/runs/{run}/recipients/{recipient}/resolve", Operator},
+	{"GET", "/runs/{run}/retry", Operator}, // whom a retry as new would send to
+	{"POST", "/runs/{run}/retry", Operator},
 	{"GET", "/runs/{run}/accesses", Operator},
 	{"GET", "/runs/{run}/audits", Viewer},
 	{"GET", "/control", Viewer}, // whoever waits for a run may know that nothing is sent

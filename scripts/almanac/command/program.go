@@ -66,7 +66,8 @@ type call struct {
 	version                      int
 	wait, frozen                 bool
 	dispatch, send, recipient    string
-	as                           string
+	as, to                       string
+	unknown                      repeatedFlag
 	definition, diff             bool
 }
 
@@ -132,6 +133,14 @@ func commands() []subcommand {
 				why(f, c)
 				f.StringVar(&c.recipient, "recipient", "", "the `address`, URL or hash (required)")
 				f.StringVar(&c.as, "as", "", "`submitted` or skipped (required)")
+			}, 1, 1},
+		{"retry", "RUN [--to everyone] [--include-unknown ADDRESS]... --reason WHY", "send a settled run's file again, as a new run", "Shows whom it would send to and why not the others, asks, then makes a new run with the recorded file for those who got nothing. An unknown\nis sent to only if named. With --to everyone also who has the delivery gets it again. The same --key again finds the same run.", (*Program).retry,
+			func(f *flag.FlagSet, c *call) {
+				why(f, c)
+				f.StringVar(&c.to, "to", "missing", "`missing` or everyone")
+				f.Var(&c.unknown, "include-unknown", "an unknown `address`, URL or hash to send to nevertheless; may be given several times")
+				f.StringVar(&c.key, "key", "", "idempotency `key`")
+				f.BoolVar(&c.yes, "yes", false, "do not ask")
 			}, 1, 1},
 		{"control", "[set | audits]", "the red button: dispatch and send, on or off", "Without more it shows the switches. `set` turns those that are given; the other stays as it is. `audits` lists who turned them.\nDispatch off: no due occurrence is admitted. Send off: no recipient is asked, and runs wait until it is on.", (*Program).control,
 			func(f *flag.FlagSet, c *call) {

@@ -206,6 +206,9 @@ func (p *Program) printRun(r api.RunDetail) {
 	t.row("State", r.State+optional(r.History != "", " (%s)", r.History))
 	t.row("Schedule", fmt.Sprintf("%s, version %d, workspace %s", r.Schedule, r.Version, r.Workspace))
 	t.row("Due", when(&r.Nominal)+optional(r.Manual, "  asked for by hand%s", optional(r.RequestedBy != "", " by %s", r.RequestedBy)))
+	if r.RetryOf != "" {
+		t.row("Retry of", r.RetryOf)
+	}
 	t.row("Attempts", fmt.Sprintf("%d, %d left%s", r.Attempts, r.AttemptsLeft, optional(r.Yields > 0, ", %d yields", r.Yields)))
 	if f := r.File; f != nil {
 		t.row("File", fmt.Sprintf("%s, %d rows, %d bytes, until %s", f.Name, f.Rows, f.Bytes, when(f.Expires)))

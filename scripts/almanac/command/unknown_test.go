@@ -38,3 +38,42 @@ func TestResolve(t *testing.T) {
 	_, err = s.run(Refused, "resolve", id, "--recipient", lost.RecipientHash, "--as", "skipped", "--reason", "x")
 	has(t, err, "403", "operator")
 }
+
+func TestRetryShowsThenAsks(t *testing.T) {
+	s := applied(t, "operator")
+	id := s.made()
+	lost := s.product.Lose(t, id)[0]
+	for _, x := range []struct{ args, want string }{
+		{"retry --reason x", "usage: almanac retry"},
+		{"retry r@1", "--reason is missing"},
+		{"retry r@1 --to all --reason x", `--to is "all"; want missing or everyone`},
+		{"retry r@1 --include-unknown nobody --reason x", "--include-unknown"},
+		{"retry a/b --reason x", "is no run"},
+	} {
+		_, err := s.run(Usage, strings.Split(x.args, " ")...)
+		has(t, err, x.want)
+	}
+	out, _ := s.run(Refused, "retry", id, "--reason", "they called")
+	has(t, out, "Retry of "+id+" with delays.csv, 3 rows", "Sends to\n  (nobody)", lost.Recipient, "sent to only if named", "has the delivery", "Nobody is left")
+	include := []string{"retry", id, "--include-unknown", lost.Recipient, "--reason", "they called"}
+	s.program.In = strings.NewReader("n\n")
+	out, _ = s.run(Refused, include...)
+	has(t, out, "Send to 1 recipients? [y/N]")
+	if n := len(s.product.Offered()); n != 1 {
+		t.Fatalf("%d offered although the person said no", n)
+	}
+	s.program.In = strings.NewReader("")
+	s.run(Usage, include...)
+	out, _ = s.run(Done, append(include, "--yes", "--key", "k-7")...)
+	has(t, out, "may get the delivery twice", "queued  (key k-7)")
+	out, _ = s.run(Done, append(include, "--yes", "--key", "k-7")...)
+	has(t, out, "made before by the same key")
+	offered := s.product.Offered()
+	if len(offered) != 2 {
+		t.Fatalf("offered %v", offered)
+	}
+	out, _ = s.run(Done, "show", offered[1])
+	has(t, out, "Retry of", id)
+	out, _ = s.run(Done, "retry", id, "--to", "everyone", "--reason", "all again", "--yes", "--key", "k-8")
+	has(t, out, "everyone was asked for", "Leaves out\n  (nobody)")
+}
