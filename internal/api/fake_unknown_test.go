@@ -12,6 +12,7 @@ const someHash = "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"
 func init() {
 	of := "/runs/ewr-delays@2013-07-01T13:00:00Z/recipients/" + someHash
 	samples["POST /runs/{run}/recipients/{recipient}/resolve"] = asked{of + "/resolve", `{"as":"skipped","reason":"they called"}`}
+	samples["POST /runs/{run}/recipients/{recipient}/resend"] = asked{of + "/resend", `{"reason":"they called"}`}
 	samples["GET /runs/{run}/retry"] = asked{"/runs/ewr-delays@2013-07-01T13:00:00Z/retry?to=everyone", ""}
 	samples["POST /runs/{run}/retry"] = asked{"/runs/ewr-delays@2013-07-01T13:00:00Z/retry", `{"reason":"they called"}`}
 }
@@ -42,4 +43,12 @@ func (w *world) Retry(_ context.Context, id string, q schedule.RetryRequest, rea
 	w.wrote("retry %s to %s and %v: %s by %s", id, q.To, q.IncludeUnknown, reason, by)
 	run.Occurrence, run.RetryOf, run.State = schedule.ManualKey(by, key), id, schedule.Queued
 	return run, true, nil
+}
+
+func (w *world) Resend(_ context.Context, id, recipient, reason, by string) (schedule.Submission, error) {
+	if _, ok := w.runs[id]; !ok {
+		return schedule.Submission{}, schedule.ErrNotFound
+	}
+	w.wrote("resend %s of %s: %s by %s", recipient, id, reason, by)
+	return schedule.Submission{Run: id, Channel: "email", RecipientHash: recipient, State: schedule.Unknown, Wish: schedule.Wish{ID: "w", By: by, Why: reason}}, nil
 }

@@ -11,6 +11,9 @@ import (
 func (s *server) registerUnknown() {
 	op := s.operation
 	registerBody[resolveBody](s, op("POST", "/runs/{run}/recipients/{recipient}/resolve", "resolve-recipient", "Record what became of an unknown; nothing is sent", 404, 409, 422), true, s.resolve)
+	send := op("POST", "/runs/{run}/recipients/{recipient}/resend", "resend-recipient", "Have an unknown sent the file again, under a new key; it is carried out soon", 404, 409, 422)
+	send.DefaultStatus = 202
+	registerBody[reasonBody](s, send, true, s.resend)
 }
 
 // recipientOf is the path of one recipient of a run.
@@ -51,6 +54,24 @@ func (s *server) resolve(ctx context.Context, in *recipientOf) (*reply[Recipient
 		return nil, err
 	}
 	sub, err := s.Editor.Resolve(ctx, in.Run, in.Recipient, body.As, body.Reason, caller(ctx).Name)
+	if err != nil {
+		return nil, err
+	}
+	return &reply[RecipientView]{recipientView(sub, schedule.Run{}, routes.Operator)}, nil
+}
+
+func (s *server) resend(ctx context.Context, in *recipientOf) (*reply[RecipientView], error) {
+	if err := s.unknownOf(ctx, in); err != nil {
+		return nil, err
+	}
+	var body reasonBody
+	if err := decode(in.RawBody, &body); err != nil {
+		return nil, err
+	}
+	if err := reason(body.Reason); err != nil {
+		return nil, err
+	}
+	sub, err := s.Editor.Resend(ctx, in.Run, in.Recipient, body.Reason, caller(ctx).Name)
 	if err != nil {
 		return nil, err
 	}

@@ -198,3 +198,38 @@ func TestBadInputOfRetry(t *testing.T) {
 		t.Errorf("refused, and yet %d were offered", n-before)
 	}
 }
+
+func TestResendIsAskedForOnceAndShown(t *testing.T) {
+	p, c, id := opened(t)
+	subs := p.Lose(t, id)
+	target := "/runs/" + id + "/recipients/" + subs[0].RecipientHash + "/resend"
+	var v, again api.RecipientView
+	c.do("POST", target, `{"reason":"they called"}`, 202, &v)
+	if v.Outcome != "unknown" || v.Resend == nil || *v.Resend != (api.StopView{By: "ada", Reason: "they called"}) {
+		t.Fatalf("%+v", v)
+	}
+	c.do("POST", target, `{"reason":"really"}`, 202, &again)
+	if again.Resend == nil || again.Resend.Reason != "they called" {
+		t.Errorf("a second ask replaced the first: %+v", again.Resend)
+	}
+	if offered := p.Offered(); len(offered) != 2 || offered[0] != offered[1] || !strings.HasPrefix(offered[0], id+"#email#"+subs[0].RecipientHash+"#") {
+		t.Errorf("offered %v", offered)
+	}
+	c.acted("/runs/"+id+"/audits", fmt.Sprintf("ada: resend (they called) unknown: email %s > asked to send as number 2: email %[1]s", subs[0].RecipientHash))
+	var problem api.Problem
+	c.do("POST", "/runs/"+id+"/recipients/"+subs[1].RecipientHash+"/resend", `{"reason":"x"}`, 409, &problem)
+	if problem.Current == nil || problem.Current.State != "submitted" {
+		t.Errorf("%+v", problem)
+	}
+	var d api.RunDetail
+	c.do("GET", "/runs/"+id, "", 200, &d)
+	shown := 0
+	for _, r := range d.Recipients {
+		if r.Resend != nil {
+			shown++
+		}
+	}
+	if shown != 1 {
+		t.Errorf("%d recipients are shown to be sent again", shown)
+	}
+}

@@ -10,6 +10,7 @@ import (
 func TestBadInputOfActsOnUnknowns(t *testing.T) {
 	run := "/runs/" + openRun
 	resolve := run + "/recipients/" + someHash + "/resolve"
+	resend := run + "/recipients/" + someHash + "/resend"
 	long := strings.Repeat("x", 201)
 	for _, x := range []struct{ name, method, target, body, field string }{
 		{"resolve without as", "POST", resolve, `{"reason":"x"}`, "as"},
@@ -27,6 +28,12 @@ func TestBadInputOfActsOnUnknowns(t *testing.T) {
 		{"resolve, hash too short", "POST", run + "/recipients/" + someHash[1:] + "/resolve", `{"as":"skipped","reason":"x"}`, "recipient"},
 		{"resolve, hash in capitals", "POST", run + "/recipients/" + strings.ToUpper(someHash) + "/resolve", `{"as":"skipped","reason":"x"}`, "recipient"},
 		{"resolve, hash hostile", "POST", run + "/recipients/" + someHash[2:] + "%00/resolve", `{"as":"skipped","reason":"x"}`, "recipient"},
+		{"resend without reason", "POST", resend, `{}`, "reason"},
+		{"resend, reason null", "POST", resend, `{"reason":null}`, "reason"},
+		{"resend, reason too long", "POST", resend, `{"reason":"` + long + `"}`, "reason"},
+		{"resend, reason hostile", "POST", resend, `{"reason":"x\r\ny"}`, "reason"},
+		{"resend with an unknown field", "POST", resend, `{"reason":"x","as":"skipped"}`, "as"},
+		{"resend to an address", "POST", run + "/recipients/ada@example.com/resend", `{"reason":"x"}`, "recipient"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			w, c := peopled(t)
@@ -48,6 +55,7 @@ func TestNoRunWhoseRecipientToActOn(t *testing.T) {
 	w, c := peopled(t)
 	for _, id := range []string{"ewr-delays", "ewr-delays@2014-01-01T00:00:00Z", "@x"} {
 		c.as("operator", "POST", "/runs/"+id+"/recipients/"+someHash+"/resolve", `{"as":"skipped","reason":"x"}`).problem(404, "")
+		c.as("operator", "POST", "/runs/"+id+"/recipients/"+someHash+"/resend", `{"reason":"x"}`).problem(404, "")
 	}
 	if len(w.writes) > 0 {
 		t.Fatal(w.writes)

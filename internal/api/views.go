@@ -173,6 +173,8 @@ type RecipientView struct {
 	Detail      string     `json:"detail,omitempty"`
 	NotAccepted bool       `json:"not_accepted,omitempty" doc:"pending, and certain that no try was accepted so far"`
 	Tries       int        `json:"tries"`
+	Resends     int        `json:"resends,omitempty" doc:"how often a person had it sent again, each time under a new key"`
+	Resend      *StopView  `json:"resend,omitempty" doc:"who asked that it be sent again, until that is carried out"`
 	ProviderID  string     `json:"provider_id,omitempty"`
 	RevokedAt   *time.Time `json:"link_revoked_at,omitempty" doc:"a person took back the download link"`
 	UpdatedAt   *time.Time `json:"updated_at,omitempty"`
@@ -184,7 +186,10 @@ func recipientView(s schedule.Submission, r schedule.Run, right routes.Right) Re
 	v := RecipientView{
 		Channel: s.Channel, Recipient: s.Recipient, Outcome: string(s.State), Reason: s.Reason, Detail: s.Detail,
 		NotAccepted: s.NotAccepted, Tries: s.Tries, ProviderID: s.ProviderID, UpdatedAt: instant(s.UpdatedAt),
-		Hash: s.RecipientHash,
+		Hash: s.RecipientHash, Resends: s.Resends,
+	}
+	if s.Wish.ID != "" && s.State == schedule.Unknown {
+		v.Resend = &StopView{s.Wish.By, s.Wish.Why}
 	}
 	if s.Token != "" {
 		v.RevokedAt = instant(s.RevokedAt)

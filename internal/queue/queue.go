@@ -44,6 +44,11 @@ func (q *Queue) SendNotices(ctx context.Context, ids []string) (failed []string,
 	return q.all(ctx, ids, schedule.EncodeNotice)
 }
 
+// SendResends has resends carried out, and returns those whose messages SQS did not take.
+func (q *Queue) SendResends(ctx context.Context, ids []string) (failed []string, err error) {
+	return q.all(ctx, ids, schedule.EncodeResend)
+}
+
 func (q *Queue) all(ctx context.Context, ids []string, encode func(string) string) (failed []string, err error) {
 	for len(ids) > 0 {
 		n := min(batch, len(ids))

@@ -206,6 +206,9 @@ type Submission struct {
 	State         SubmissionState
 	Owner         string // token of the worker that sends
 
+	OwnerUntil  time.Time // wall time at which the owner of a resend has ended; other owners end with the run's lease
+	Resends     int       // how often a person had it sent again
+	Wish        Wish      // that it be sent again; empty: none
 	NotAccepted bool
 	RetryAt     time.Time // beside NotAccepted: the receiver asked to be left alone until then
 	Tries       int

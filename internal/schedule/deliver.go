@@ -34,6 +34,8 @@ type DeliverLedger interface {
 	NotAccepted(ctx context.Context, s Submission) error
 	TakeOver(ctx context.Context, s Submission, t Take) error
 	LoseTrack(ctx context.Context, s Submission, owner string, honoursKeys, about bool) error
+	// Resend makes an unknown pending and another owner's, on the condition that its wish stands as read.
+	Resend(ctx context.Context, read, taken Submission) error
 	Abandon(ctx context.Context, s Submission, owner string, expires int64) error
 
 	BeforeNotice(ctx context.Context, id string) (NoticeLook, error)
@@ -91,6 +93,9 @@ func (d *Deliverer) Handle(ctx context.Context, body string) Disposition {
 	}
 	if m.Notice != "" {
 		return d.handleNotice(ctx, m.Notice)
+	}
+	if m.Resend != "" {
+		return d.handleResend(ctx, m.Resend)
 	}
 	w := &work{Deliverer: d, id: m.Run, log: d.Log.With("run", m.Run)}
 	disposition, err := w.do(ctx)
@@ -344,14 +349,20 @@ func (w *work) define(ctx context.Context) error {
 		return failure.New(failure.Code(s.PauseReason), "schedule %s is paused: %s", s.ID, s.PauseReason)
 	}
 	if s.Version != w.run.Version {
-		current, err := w.Ledger.Definition(ctx, s.ID, s.Version)
-		if err != nil {
-			return err
-		}
-		w.live = map[string]bool{}
-		for _, t := range Targets(current.Recipients) {
-			w.live[t.key()] = true
-		}
+		return w.present(ctx, s)
+	}
+	return nil
+}
+
+// present reads who is on the schedule now.
+func (w *work) present(ctx context.Context, s Schedule) error {
+	current, err := w.Ledger.Definition(ctx, s.ID, s.Version)
+	if err != nil {
+		return err
+	}
+	w.live = map[string]bool{}
+	for _, t := range Targets(current.Recipients) {
+		w.live[t.key()] = true
 	}
 	return nil
 }

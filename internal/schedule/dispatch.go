@@ -24,6 +24,8 @@ type Queue interface {
 	// Send offers runs and returns those that the queue did not take; err is the reason of the last of them. A run
 	// that was offered although Send reports otherwise does no harm: a message is only a hint.
 	Send(ctx context.Context, runs []string) (failed []string, err error)
+	// SendResends has resends carried out, as Send offers runs.
+	SendResends(ctx context.Context, ids []string) (failed []string, err error)
 	// Backlog is the approximate number of visible messages.
 	Backlog(ctx context.Context) (int, error)
 }

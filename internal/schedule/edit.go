@@ -34,6 +34,7 @@ type EditLedger interface {
 	LinkKeeper
 	UnknownLedger
 	RetryLedger
+	ResendLedger
 	ControlLedger
 }
 

@@ -37,6 +37,10 @@ func (e *Exhauster) Handle(ctx context.Context, messageID, body string) error {
 		d.Log.Warn("a dead letter names a notice; it is left to the sweep", "notice", m.Notice)
 		return nil
 	}
+	if m.Resend != "" {
+		d.Log.Warn("a dead letter asks for a resend; nothing is sent, and who asked may ask again", "resend", m.Resend)
+		return d.lapsed(ctx, m.Resend, d.Log)
+	}
 	w := &work{Deliverer: d, id: m.Run, log: d.Log.With("run", m.Run)}
 	w.run, err = d.Ledger.Run(ctx, m.Run)
 	switch now := d.Clocks.Wall(); {

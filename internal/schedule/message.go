@@ -12,10 +12,11 @@ import (
 	"almanac/internal/schema"
 )
 
-// Message is what the queues carry: the id of a run, or that of a notice.
+// Message is what the queues carry: the id of a run, that of a notice, or that of a resend.
 type Message struct {
 	Run    string `json:"run,omitempty"`
 	Notice string `json:"notice,omitempty"`
+	Resend string `json:"resend,omitempty"`
 }
 
 // EncodeMessage spells the message that offers a run.
@@ -23,6 +24,9 @@ func EncodeMessage(run string) string { return Message{Run: run}.encode() }
 
 // EncodeNotice spells the message that has a notice sent.
 func EncodeNotice(id string) string { return Message{Notice: id}.encode() }
+
+// EncodeResend spells the message that has a resend carried out.
+func EncodeResend(id string) string { return Message{Resend: id}.encode() }
 
 func (m Message) encode() string {
 	b, err := json.Marshal(m)
@@ -32,23 +36,30 @@ func (m Message) encode() string {
 	return string(b)
 }
 
-// DecodeMessage reads what EncodeMessage and EncodeNotice wrote, strictly: a message that names neither a run nor a
-// notice, or both, shares nothing with any other (case D4).
+// DecodeMessage reads what EncodeMessage, EncodeNotice and EncodeResend wrote, strictly: a message that names none of a
+// run, a notice and a resend, or more than one, shares nothing with any other (case D4).
 func DecodeMessage(body string) (Message, error) {
-	const want = `{"run": "schedule@occurrence"} or {"notice": "schedule@occurrence#kind#channel#recipient"}`
+	const want = `{"run": "schedule@occurrence"}, {"notice": "schedule@occurrence#kind#channel#recipient"} or {"resend": "schedule@occurrence#channel#recipient#wish"}`
 	var m Message
 	if err := strictJSON([]byte(body), &m); err != nil {
 		return Message{}, failure.New(failure.MessageInvalid, "message %q: %v; want %s", failure.Cut(body, 100), err, want)
 	}
 	_, _, run := schema.SplitRunID(m.Run)
 	_, _, _, notice := schema.SplitNoticeID(m.Notice)
+	_, _, _, _, resend := schema.SplitResendID(m.Resend)
+	wrong := func(field, value string) (Message, error) {
+		return Message{}, failure.New(failure.MessageInvalid, "message field %s is %q; want %s", field, failure.Cut(value, 100), want)
+	}
 	switch {
-	case m.Run != "" && m.Notice != "":
-		return Message{}, failure.New(failure.MessageInvalid, "message fields run %q and notice %q: both are there; want %s", failure.Cut(m.Run, 100), failure.Cut(m.Notice, 100), want)
+	case m.Run != "" && m.Notice != "", m.Run != "" && m.Resend != "", m.Notice != "" && m.Resend != "":
+		return Message{}, failure.New(failure.MessageInvalid, "message fields run %q, notice %q and resend %q: more than one is there; want %s",
+			failure.Cut(m.Run, 100), failure.Cut(m.Notice, 100), failure.Cut(m.Resend, 100), want)
 	case m.Notice != "" && !notice:
-		return Message{}, failure.New(failure.MessageInvalid, "message field notice is %q; want %s", failure.Cut(m.Notice, 100), want)
-	case m.Notice == "" && !run:
-		return Message{}, failure.New(failure.MessageInvalid, "message field run is %q; want %s", failure.Cut(m.Run, 100), want)
+		return wrong("notice", m.Notice)
+	case m.Resend != "" && !resend:
+		return wrong("resend", m.Resend)
+	case m.Notice == "" && m.Resend == "" && !run:
+		return wrong("run", m.Run)
 	}
 	return m, nil
 }

@@ -203,7 +203,7 @@ func (w *work) outcomeless(sub Submission, f *failure.Failure) {
 // delivery is all that a channel may know; it is the same on every try of one submission.
 func (w *work) delivery(t Target, sub Submission) channel.Delivery {
 	d := channel.Delivery{
-		Key: w.id + "/" + t.key(), ScheduleID: w.run.Schedule, ScheduleName: w.def.Name, Workspace: w.def.Workspace, RunID: w.id,
+		Key: sub.key(w.id, t), ScheduleID: w.run.Schedule, ScheduleName: w.def.Name, Workspace: w.def.Workspace, RunID: w.id,
 		Occurrence: w.run.Occurrence, Nominal: w.run.Nominal, Zone: w.def.Recurrence.Zone, Recipient: t.Address(), Owner: w.def.Owner,
 		Subject: w.def.Mail.Subject, Introduction: w.def.Mail.Introduction, SecretID: t.Secret, NextDue: w.following(),
 		FileLink: w.Links.File(sub), Unsubscribe: w.Links.Unsubscribe(sub),

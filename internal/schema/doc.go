@@ -32,6 +32,10 @@
 //
 // A submission holds what its body is rendered from; a webhook's holds the whole body, deflated (RFC 1951).
 //
+// A person's wish that an unknown be sent again stands on its submission, put if there is none, in one transaction with
+// its audit. Who carries it out takes it off in the write that makes the submission theirs. A retry as new names the run
+// that it repeats, and whom it sends to.
+//
 // The times at which a run's file and its links end stand on the run and come with the file: before there is a file,
 // there are none.
 //

@@ -110,6 +110,10 @@ const (
 	Recipient   = "recipient"
 	Owner       = "owner"
 	OwnerUntil  = "owner_until"
+	Resends     = "resends"   // how often a person had it sent again
+	ResendWish  = "resend_id" // the wish that it be sent again
+	ResendBy    = "resend_by"
+	ResendWhy   = "resend_why"
 	NotAccepted = "not_accepted"
 	BodyHash    = "body_hash"
 	Frozen      = "frozen"
@@ -282,6 +286,21 @@ func SplitNoticeID(id string) (run, channel, recipientHash string, ok bool) {
 	}
 	_, _, ok = SplitRunID(parts[0])
 	return parts[0], parts[2], parts[3], ok
+}
+
+// ResendID names a person's wish that a recipient's request be sent again.
+func ResendID(run, channel, recipientHash, wish string) string {
+	return strings.Join([]string{run, channel, recipientHash, wish}, "#")
+}
+
+// SplitResendID takes a resend's id apart; ok is false where it is none.
+func SplitResendID(id string) (run, channel, recipientHash, wish string, ok bool) {
+	parts := strings.Split(id, "#")
+	if len(parts) != 4 || parts[1] == "" || parts[2] == "" || parts[3] == "" {
+		return "", "", "", "", false
+	}
+	_, _, ok = SplitRunID(parts[0])
+	return parts[0], parts[1], parts[2], parts[3], ok
 }
 
 // NoticeKey finds a notice by its id alone.

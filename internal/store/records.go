@@ -202,7 +202,8 @@ func decodeSubmission(it item) (schedule.Submission, error) {
 	ch, hash := splitSub(k.SK)
 	s := schedule.Submission{
 		Run: string(k.PK)[len("RUN#"):], Channel: ch, RecipientHash: hash, Recipient: str(it, schema.Recipient),
-		State: schedule.SubmissionState(str(it, schema.State)), Owner: str(it, schema.Owner), NotAccepted: flag(it, schema.NotAccepted),
+		State: schedule.SubmissionState(str(it, schema.State)), Owner: str(it, schema.Owner), OwnerUntil: t.read(it, schema.OwnerUntil), Resends: num(it, schema.Resends),
+		Wish: schedule.Wish{ID: str(it, schema.ResendWish), By: str(it, schema.ResendBy), Why: str(it, schema.ResendWhy)}, NotAccepted: flag(it, schema.NotAccepted),
 		Tries: num(it, schema.Tries), Token: str(it, schema.Token), ProviderID: str(it, schema.ProviderID), Reason: str(it, schema.Reason),
 		Detail: str(it, schema.Detail), RevokedAt: t.read(it, schema.RevokedAt), UpdatedAt: t.read(it, schema.UpdatedAt), RetryAt: t.read(it, schema.RetryAt),
 	}

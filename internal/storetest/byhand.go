@@ -20,6 +20,7 @@ func byHand(t *testing.T, b *bench) {
 	t.Run("switch", func(t *testing.T) { switches(t, b) })
 	t.Run("revoke one link", func(t *testing.T) { revokeOne(t, b) })
 	t.Run("revoke all links", func(t *testing.T) { revokeAll(t, b) })
+	t.Run("ask to resend", func(t *testing.T) { askToResend(t, b) })
 	t.Run("versions", func(t *testing.T) { versions(t, b) })
 	t.Run("accesses", func(t *testing.T) { accesses(t, b) })
 	t.Run("dead letters, page by page", func(t *testing.T) { deadPages(t, b) })

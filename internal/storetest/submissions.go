@@ -10,7 +10,6 @@ import (
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
 	"almanac/internal/store"
-	"almanac/internal/transition"
 )
 
 const (
@@ -194,12 +193,26 @@ func lossWays() []way {
 
 // byPerson are what people do about an unknown, each with its audit.
 func byPerson(b *bench) []way {
-	ways := []way{{from: "unknown", event: string(schedule.Resend), given: given("unknown", nil),
-		do: func(ctx context.Context, s *store.Store, p place, r seen) error {
-			return b.advance(ctx, s, Step{Table: schedule.Submissions.Name, From: string(r.sub.State), Event: string(schedule.Resend), Key: p.subKey(),
-				Facts: Facts{Decided: []transition.Guard{schedule.PersonReason}}})
-		},
-		want: onSub(row{schema.State: "pending"})}}
+	wished := row{schema.Detail: "no answer", schema.ResendWish: "wish-1", schema.ResendBy: "ann@example.com", schema.ResendWhy: "holidays"}
+	resend := func(change func(*schedule.Submission)) func(context.Context, *store.Store, place, seen) error {
+		return func(ctx context.Context, s *store.Store, _ place, r seen) error {
+			taken := r.sub
+			taken.Owner, taken.OwnerUntil, taken.Resends, taken.UpdatedAt = "worker-2", wall.Add(time.Minute), r.sub.Resends+1, wall
+			change(&taken)
+			return s.Resend(ctx, r.sub, taken)
+		}
+	}
+	again := row{schema.State: "pending", schema.Owner: "worker-2", schema.OwnerUntil: wall.Add(time.Minute), schema.Resends: 1, schema.Detail: nil,
+		schema.ResendWish: nil, schema.ResendBy: nil, schema.ResendWhy: nil}
+	ways := []way{
+		{from: "unknown", event: string(schedule.Resend), token: true, given: given("unknown", wished),
+			do: resend(func(s *schedule.Submission) {
+				s.Tries, s.Frozen = s.Tries+1, channel.Frozen{Date: wall, Boundary: "boundary-2", BodyHash: "b0d2"}
+			}),
+			want: onSub(again.lay(row{schema.Tries: 2, schema.BodyHash: "b0d2", schema.Frozen: []byte(`{"d":"2026-11-30T08:00:00.000Z","b":"boundary-2"}`)}))},
+		{from: "unknown", event: string(schedule.Resend), name: "of one who is not to be asked", token: true, given: given("unknown", wished),
+			do: resend(func(*schedule.Submission) {}), want: onSub(again)},
+	}
 	for event, becomes := range map[schedule.SubmissionEvent]row{
 		schedule.ResolveSubmitted: {schema.State: "submitted", schema.Reason: nil},
 		schedule.ResolveSkipped:   {schema.State: "skipped", schema.Reason: "resolved"},

@@ -125,6 +125,14 @@ func (p *Product) Send(_ context.Context, runs []string) ([]string, error) {
 	return nil, nil
 }
 
+// SendResends takes every resend.
+func (p *Product) SendResends(_ context.Context, ids []string) ([]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.offered = append(p.offered, ids...)
+	return nil, nil
+}
+
 func (p *Product) Backlog(context.Context) (int, error) { return 0, nil }
 
 // Offered are the runs that were sent to the queue.

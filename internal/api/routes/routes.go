@@ -45,6 +45,7 @@ var Table = []Route{
 	{"POST", "/runs/{run}/stop", Operator},
 	{"POST", "/runs/{run}/links/revoke", Operator},
 	{"POST", "/runs/{run}/recipients/{recipient}/resolve", Operator},
+	{"POST", "/runs/{run}/recipients/{recipient}/resend", Operator},
 	{"GET", "/runs/{run}/retry", Operator}, // whom a retry as new would send to
 	{"POST", "/runs/{run}/retry", Operator},
 	{"GET", "/runs/{run}/accesses", Operator},

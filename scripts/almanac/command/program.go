@@ -134,6 +134,11 @@ func commands() []subcommand {
 				f.StringVar(&c.recipient, "recipient", "", "the `address`, URL or hash (required)")
 				f.StringVar(&c.as, "as", "", "`submitted` or skipped (required)")
 			}, 1, 1},
+		{"resend", "RUN --recipient ADDRESS --reason WHY", "send to an unknown again", "For a recipient whose request left and whose answer was lost. It goes under a new key: who has the delivery after all gets it twice.\nCarried out soon; what is no verdict leaves the recipient unknown, and nothing is sent again unasked.", (*Program).resend,
+			func(f *flag.FlagSet, c *call) {
+				why(f, c)
+				f.StringVar(&c.recipient, "recipient", "", "the `address`, URL or hash (required)")
+			}, 1, 1},
 		{"retry", "RUN [--to everyone] [--include-unknown ADDRESS]... --reason WHY", "send a settled run's file again, as a new run", "Shows whom it would send to and why not the others, asks, then makes a new run with the recorded file for those who got nothing. An unknown\nis sent to only if named. With --to everyone also who has the delivery gets it again. The same --key again finds the same run.", (*Program).retry,
 			func(f *flag.FlagSet, c *call) {
 				why(f, c)

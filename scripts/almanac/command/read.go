@@ -230,6 +230,10 @@ func (p *Program) printRun(r api.RunDetail) {
 	t = newTable("  CHANNEL", "RECIPIENT", "OUTCOME", "TRIES", "REASON")
 	for _, x := range r.Recipients {
 		notes := x.Reason + "  " + x.Detail + optional(x.RevokedAt != nil && r.LinksRevoked == nil, "  link revoked %s", when(x.RevokedAt))
+		if x.Resend != nil {
+			notes += "  to be sent again, asked for by " + x.Resend.By + ": " + x.Resend.Reason
+		}
+		notes += optional(x.Resends > 0, "  sent again %d times", x.Resends)
 		t.row("  "+x.Channel, x.Recipient, x.Outcome, fmt.Sprint(x.Tries), strings.TrimSpace(notes))
 	}
 	t.write(p.Out)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 
 	"almanac/internal/api"
 	"almanac/scripts/almanac/client"
@@ -34,5 +35,21 @@ func (p *Program) resolve(ctx context.Context, c *call) error {
 		return err
 	}
 	p.printf("%s: %s is %s\n", c.args[0], plain(v.Recipient), v.Outcome)
+	return nil
+}
+
+func (p *Program) resend(ctx context.Context, c *call) error {
+	conn, hash, err := p.onRecipient(c)
+	if err != nil {
+		return err
+	}
+	var v api.RecipientView
+	if _, err := conn.Call(ctx, "POST", client.Path("runs", c.args[0], "recipients", hash, "resend"), nil, map[string]string{"reason": c.reason}, &v); err != nil {
+		return err
+	}
+	if v.Resend == nil {
+		return &client.Unreachable{Base: conn.Base, Cause: fmt.Errorf("its answer shows no resend")}
+	}
+	p.printf("%s: %s will be sent to again, asked for by %s: %s\nalmanac show %[1]s tells what came of it\n", c.args[0], plain(v.Recipient), plain(v.Resend.By), plain(v.Resend.Reason))
 	return nil
 }

@@ -14,6 +14,11 @@ func TestWrongActsOnUnknownsSayWhatIsRight(t *testing.T) {
 		{"resolve r@1 --as skipped --reason x", "--recipient is missing"},
 		{"resolve r@1 --recipient nobody --as skipped --reason x", "name@example.com"},
 		{"resolve r@1 --recipient a@x.com --as skipped", "--reason is missing"},
+		{"resend --reason x", "usage: almanac resend"},
+		{"resend r@1 --reason x", "--recipient is missing"},
+		{"resend r@1 --recipient a@x.com", "--reason is missing"},
+		{"resend r@1 --recipient nobody --reason x", "name@example.com"},
+		{"resend a/b --recipient a@x.com --reason x", "is no run"},
 		{"resolve a/b --recipient a@x.com --as skipped --reason x", "is no run"},
 	} {
 		_, err := s.run(Usage, strings.Split(x.args, " ")...)
@@ -76,4 +81,20 @@ func TestRetryShowsThenAsks(t *testing.T) {
 	has(t, out, "Retry of", id)
 	out, _ = s.run(Done, "retry", id, "--to", "everyone", "--reason", "all again", "--yes", "--key", "k-8")
 	has(t, out, "everyone was asked for", "Leaves out\n  (nobody)")
+}
+
+func TestResend(t *testing.T) {
+	s := applied(t, "operator")
+	id := s.made()
+	subs := s.product.Lose(t, id)
+	out, _ := s.run(Done, "resend", id, "--recipient", subs[0].Recipient, "--reason", "they called")
+	has(t, out, id+": "+subs[0].Recipient+" will be sent to again, asked for by ada: they called")
+	out, _ = s.run(Done, "show", id)
+	has(t, out, "unknown", "to be sent again, asked for by ada: they called")
+	_, err := s.run(Refused, "resend", id, "--recipient", subs[1].Recipient, "--reason", "x")
+	has(t, err, "409", "only an unknown", "is submitted")
+	s.program.In = strings.NewReader("correct horse")
+	s.run(Done, "login", "--user", "viewer", "--password-stdin")
+	_, err = s.run(Refused, "resend", id, "--recipient", subs[0].RecipientHash, "--reason", "x")
+	has(t, err, "403", "operator")
 }
