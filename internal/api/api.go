@@ -54,6 +54,7 @@ func (a API) Handler() http.Handler {
 	s.registerByHand()
 	s.registerUnknown()
 	s.registerRetry()
+	s.registerRedrive()
 	s.registerVersions()
 	s.registerControl()
 	s.registerConfiguration()

@@ -94,11 +94,12 @@ func (s *server) listControlAudits(ctx context.Context, in *Listing) (*list[Audi
 
 // DeadLetterView is a message that nobody could read.
 type DeadLetterView struct {
-	Message string     `json:"message" doc:"its id in the queue"`
-	Queue   string     `json:"queue"`
-	Reason  string     `json:"reason" doc:"why it could not be read"`
-	Body    string     `json:"body" doc:"cut to 4 KB"`
-	At      *time.Time `json:"at,omitempty" doc:"when it was recorded"`
+	Message  string     `json:"message" doc:"its id in the queue"`
+	Queue    string     `json:"queue"`
+	Reason   string     `json:"reason" doc:"why it could not be read"`
+	Body     string     `json:"body" doc:"cut to 4 KB"`
+	At       *time.Time `json:"at,omitempty" doc:"when it was recorded"`
+	Redriven *time.Time `json:"redriven_at,omitempty" doc:"when a person last had it read again"`
 }
 
 func (s *server) listDeadLetters(ctx context.Context, in *Listing) (*list[DeadLetterView], error) {
@@ -106,7 +107,5 @@ func (s *server) listDeadLetters(ctx context.Context, in *Listing) (*list[DeadLe
 	read := func(ctx context.Context, _, from string, limit int) ([]schedule.DeadLetter, string, error) {
 		return s.Reader.DeadLetterPage(ctx, from, limit)
 	}
-	return pageOf(ctx, *in, "dead letters", "", read, func(d schedule.DeadLetter) DeadLetterView {
-		return DeadLetterView{d.MessageID, d.Queue, d.Reason, d.Body, instant(d.At)}
-	})
+	return pageOf(ctx, *in, "dead letters", "", read, deadLetterView)
 }

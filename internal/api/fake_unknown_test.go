@@ -13,6 +13,7 @@ func init() {
 	of := "/runs/ewr-delays@2013-07-01T13:00:00Z/recipients/" + someHash
 	samples["POST /runs/{run}/recipients/{recipient}/resolve"] = asked{of + "/resolve", `{"as":"skipped","reason":"they called"}`}
 	samples["POST /runs/{run}/recipients/{recipient}/resend"] = asked{of + "/resend", `{"reason":"they called"}`}
+	samples["POST /dead-letters/{message}/redrive"] = asked{"/dead-letters/m-1/redrive", `{"reason":"mended"}`}
 	samples["GET /runs/{run}/retry"] = asked{"/runs/ewr-delays@2013-07-01T13:00:00Z/retry?to=everyone", ""}
 	samples["POST /runs/{run}/retry"] = asked{"/runs/ewr-delays@2013-07-01T13:00:00Z/retry", `{"reason":"they called"}`}
 }
@@ -51,4 +52,9 @@ func (w *world) Resend(_ context.Context, id, recipient, reason, by string) (sch
 	}
 	w.wrote("resend %s of %s: %s by %s", recipient, id, reason, by)
 	return schedule.Submission{Run: id, Channel: "email", RecipientHash: recipient, State: schedule.Unknown, Wish: schedule.Wish{ID: "w", By: by, Why: reason}}, nil
+}
+
+func (w *world) Redrive(_ context.Context, message, reason, by string) (schedule.DeadLetter, error) {
+	w.wrote("redrive %s: %s by %s", message, reason, by)
+	return schedule.DeadLetter{MessageID: message, RedrivenAt: w.at}, nil
 }

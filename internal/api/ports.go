@@ -28,6 +28,8 @@ type Editor interface {
 	Resolve(ctx context.Context, run, recipient, as, reason, by string) (schedule.Submission, error)
 	// Resend asks that an unknown be sent again; a second ask before it is carried out finds the first.
 	Resend(ctx context.Context, run, recipient, reason, by string) (schedule.Submission, error)
+	// Redrive reads a dead letter again and offers what it names.
+	Redrive(ctx context.Context, message, reason, by string) (schedule.DeadLetter, error)
 	// PlanRetry says whom Retry would send to; it changes nothing.
 	PlanRetry(ctx context.Context, run string, q schedule.RetryRequest) (schedule.RetryPlan, error)
 	// Retry admits a run that repeats another, once per principal and key, as RunNow does.

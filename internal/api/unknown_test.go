@@ -33,6 +33,9 @@ func TestBadInputOfActsOnUnknowns(t *testing.T) {
 		{"resend, reason too long", "POST", resend, `{"reason":"` + long + `"}`, "reason"},
 		{"resend, reason hostile", "POST", resend, `{"reason":"x\r\ny"}`, "reason"},
 		{"resend with an unknown field", "POST", resend, `{"reason":"x","as":"skipped"}`, "as"},
+		{"redrive without reason", "POST", "/dead-letters/m-1/redrive", `{}`, "reason"},
+		{"redrive, reason hostile", "POST", "/dead-letters/m-1/redrive", `{"reason":"x\ny"}`, "reason"},
+		{"redrive with an unknown field", "POST", "/dead-letters/m-1/redrive", `{"reason":"x","force":true}`, "force"},
 		{"resend to an address", "POST", run + "/recipients/ada@example.com/resend", `{"reason":"x"}`, "recipient"},
 	} {
 		t.Run(x.name, func(t *testing.T) {

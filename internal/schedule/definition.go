@@ -286,6 +286,8 @@ type DeadLetter struct {
 	Body      string
 	Reason    string
 	At        time.Time
+	// RedrivenAt is when a person last had it read again; zero: never.
+	RedrivenAt time.Time
 }
 
 // Control is the red button of a stage.

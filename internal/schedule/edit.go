@@ -35,6 +35,7 @@ type EditLedger interface {
 	UnknownLedger
 	RetryLedger
 	ResendLedger
+	RedriveLedger
 	ControlLedger
 }
 

@@ -123,6 +123,6 @@ func decodeAccess(it item) (schedule.Access, error) {
 func decodeDead(it item) (schedule.DeadLetter, error) {
 	var t times
 	d := schedule.DeadLetter{MessageID: strings.TrimPrefix(string(keyOf(it).SK), schema.DeadPrefix), Body: str(it, schema.Message), Queue: str(it, schema.Queue),
-		Reason: str(it, schema.Reason), At: t.read(it, schema.CreatedAt)}
+		Reason: str(it, schema.Reason), At: t.read(it, schema.CreatedAt), RedrivenAt: t.read(it, schema.UpdatedAt)}
 	return d, t.err
 }

@@ -23,6 +23,9 @@ func byHand(t *testing.T, b *bench) {
 	t.Run("ask to resend", func(t *testing.T) { askToResend(t, b) })
 	t.Run("versions", func(t *testing.T) { versions(t, b) })
 	t.Run("accesses", func(t *testing.T) { accesses(t, b) })
+	t.Run("redriven", func(t *testing.T) {
+		redriven(t, newBench(t, Harness{DB: b.tap.DynamoDB.(Client), Advance: b.advance}))
+	})
 	t.Run("dead letters, page by page", func(t *testing.T) { deadPages(t, b) })
 }
 

@@ -54,6 +54,7 @@ var Table = []Route{
 	{"PUT", "/control", Stage},
 	{"GET", "/control/audits", Viewer},
 	{"GET", "/dead-letters", Stage},
+	{"POST", "/dead-letters/{message}/redrive", Stage},
 	{"GET", "/files/{token}", Public},
 	{"GET", "/unsubscribe/{token}", Public},
 	{"POST", "/unsubscribe/{token}", Public},

@@ -147,6 +147,7 @@ func commands() []subcommand {
 				f.StringVar(&c.key, "key", "", "idempotency `key`")
 				f.BoolVar(&c.yes, "yes", false, "do not ask")
 			}, 1, 1},
+		{"redrive", "MESSAGE --reason WHY", "read a dead letter again", "For one that an earlier version could not read: an open run that it names is offered again. Where nothing is to be done it is told what\nwould help. almanac get dead-letters lists them.", (*Program).redrive, why, 1, 1},
 		{"control", "[set | audits]", "the red button: dispatch and send, on or off", "Without more it shows the switches. `set` turns those that are given; the other stays as it is. `audits` lists who turned them.\nDispatch off: no due occurrence is admitted. Send off: no recipient is asked, and runs wait until it is on.", (*Program).control,
 			func(f *flag.FlagSet, c *call) {
 				output(f, c)

@@ -53,3 +53,22 @@ func (p *Program) resend(ctx context.Context, c *call) error {
 	p.printf("%s: %s will be sent to again, asked for by %s: %s\nalmanac show %[1]s tells what came of it\n", c.args[0], plain(v.Recipient), plain(v.Resend.By), plain(v.Resend.Reason))
 	return nil
 }
+
+func (p *Program) redrive(ctx context.Context, c *call) error {
+	if err := needReason(c); err != nil {
+		return err
+	}
+	if err := named("dead letter", c.args[0]); err != nil {
+		return err
+	}
+	conn, err := p.connect()
+	if err != nil {
+		return err
+	}
+	var v api.DeadLetterView
+	if _, err := conn.Call(ctx, "POST", client.Path("dead-letters", c.args[0], "redrive"), nil, map[string]string{"reason": c.reason}, &v); err != nil {
+		return err
+	}
+	p.printf("%s: read again at %s, and what it names is offered\n", v.Message, when(v.Redriven))
+	return nil
+}

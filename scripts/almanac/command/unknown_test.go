@@ -1,8 +1,11 @@
 package command
 
 import (
+	"context"
 	"strings"
 	"testing"
+
+	"almanac/internal/schedule"
 )
 
 func TestWrongActsOnUnknownsSayWhatIsRight(t *testing.T) {
@@ -19,6 +22,9 @@ func TestWrongActsOnUnknownsSayWhatIsRight(t *testing.T) {
 		{"resend r@1 --recipient a@x.com", "--reason is missing"},
 		{"resend r@1 --recipient nobody --reason x", "name@example.com"},
 		{"resend a/b --recipient a@x.com --reason x", "is no run"},
+		{"redrive --reason x", "usage: almanac redrive"},
+		{"redrive m-1", "--reason is missing"},
+		{"redrive a/b --reason x", "is no dead letter"},
 		{"resolve a/b --recipient a@x.com --as skipped --reason x", "is no run"},
 	} {
 		_, err := s.run(Usage, strings.Split(x.args, " ")...)
@@ -97,4 +103,40 @@ func TestResend(t *testing.T) {
 	s.run(Done, "login", "--user", "viewer", "--password-stdin")
 	_, err = s.run(Refused, "resend", id, "--recipient", subs[0].RecipientHash, "--reason", "x")
 	has(t, err, "403", "operator")
+}
+
+func TestRedrive(t *testing.T) {
+	s := applied(t, "admin")
+	id := s.made()
+	for name, body := range map[string]string{"m-1": `{"run":"` + id + `"}`, "m-2": "{", "m-3": `{"run":"gone@x"}`} {
+		d := schedule.DeadLetter{MessageID: name, Queue: "query-runs", Body: body, Reason: "not read", At: s.now}
+		if err := s.product.Store.RecordDead(context.Background(), d, s.now.AddDate(1, 0, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, _ := s.run(Done, "redrive", "m-1", "--reason", "mended")
+	has(t, out, "m-1: read again at 2026-12-01T08:00:00Z")
+	if offered := s.product.Offered(); len(offered) != 2 || offered[1] != id {
+		t.Errorf("offered %v", offered)
+	}
+	list, _, err := s.product.Store.Audits(context.Background(), "dead letter m-1", "", 10)
+	if err != nil || len(list) != 1 || list[0].Who != "ada" || list[0].Why != "mended" || list[0].After != "offered "+id {
+		t.Errorf("audits %+v, %v", list, err)
+	}
+	_, told := s.run(Refused, "redrive", "m-2", "--reason", "x")
+	has(t, told, "409", "nobody can read it", "find its sender")
+	_, told = s.run(Refused, "redrive", "m-3", "--reason", "x")
+	has(t, told, "409", "gone@x, which is not there")
+	_, told = s.run(Refused, "redrive", "m-4", "--reason", "x")
+	has(t, told, "404")
+	s.product.Lose(t, id)
+	_, told = s.run(Refused, "redrive", "m-1", "--reason", "x")
+	has(t, told, "409", "settled as failed; retry as new", "now: "+id+" is failed")
+	if n := len(s.product.Offered()); n != 2 {
+		t.Errorf("refused, and yet %d were offered", n-2)
+	}
+	s.program.In = strings.NewReader("correct horse")
+	s.run(Done, "login", "--user", "operator", "--password-stdin")
+	_, told = s.run(Refused, "redrive", "m-1", "--reason", "x")
+	has(t, told, "403", "admin")
 }
