@@ -218,16 +218,16 @@ func (w *work) recipient(ctx context.Context, sub Submission) (Target, error) {
 // of once its lease has ended. An error keeps the letter.
 func (d *Deliverer) lapsed(ctx context.Context, id string, log *slog.Logger) error {
 	run, channelName, hash, _, _ := schema.SplitResendID(id)
-	schedule, occurrence, _ := schema.SplitRunID(run)
 	w := &work{Deliverer: d, id: run, log: log}
-	look, err := d.Ledger.BeforeRecipient(ctx, Run{Schedule: schedule, Occurrence: occurrence}, channelName, hash)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil || look.Submission == nil || look.Submission.State != Pending || look.Submission.Resends == 0 {
+	subs, err := w.byTarget(ctx)
+	if err != nil {
 		return err
 	}
-	wait, err := w.lapse(ctx, *look.Submission, d.Clocks.Wall())
+	sub := subs[channelName+"#"+hash]
+	if sub.State != Pending || sub.Resends == 0 {
+		return nil // expired, carried out, or still unknown
+	}
+	wait, err := w.lapse(ctx, sub, d.Clocks.Wall())
 	if err == nil && wait > 0 {
 		return failure.New(failure.SendFailed, "a worker holds the resend for %s", wait)
 	}
