@@ -214,3 +214,34 @@ func TestJitterDelaysTheAdmissionOnly(t *testing.T) {
 		t.Errorf("admitted %v", admitted)
 	}
 }
+
+// A recurrence that is over is refused where a person would wait for it in vain; a schedule whose last occurrence has run
+// stays as it is, and its other fields can be edited.
+func TestARecurrenceThatIsOverIsRefused(t *testing.T) {
+	w := newWorld(t)
+	d := w.definition("s", "b")
+	d.Recurrence.Cron, d.Recurrence.End = hourly, start.Add(90*time.Minute).Format(time.RFC3339)
+	w.apply(d)
+	late := w.definition("late", "b")
+	late.Recurrence.Cron, late.Recurrence.End = hourly, start.Format(time.RFC3339)
+	if _, err := w.editor.Apply(ctx, late, "ann", 0); err == nil || !strings.Contains(err.Error(), "recurrence") || !strings.Contains(err.Error(), "later end") {
+		t.Errorf("create: %v", err)
+	}
+	w.to(start.Add(time.Hour))
+	w.tick()
+	if s := w.schedule("s"); !s.NextDue.IsZero() || s.State != schedule.Active || w.nominals("s") != "13:00" {
+		t.Errorf("%+v ran %q", s, w.nominals("s"))
+	}
+	w.quiet()
+	d.Name = "Another name"
+	w.apply(d)
+	d.Recurrence.End = start.Add(80 * time.Minute).Format(time.RFC3339)
+	if _, err := w.editor.Apply(ctx, d, "ann", 0); err == nil || !strings.Contains(err.Error(), "no occurrence after") {
+		t.Errorf("edit: %v", err)
+	}
+	_, err := w.editor.Pause(ctx, "s", "because", "ann")
+	w.must(err)
+	if _, err := w.editor.Resume(ctx, "s", "because", "ann"); err == nil || !strings.Contains(err.Error(), "then resume it") {
+		t.Errorf("resume: %v", err)
+	}
+}

@@ -125,7 +125,7 @@ func (e *Editor) compare(ctx context.Context, d Definition) (comparison, error) 
 	c.NextDue = rule.Preview(now, previews)
 	row, err := e.Ledger.Schedule(ctx, d.ID)
 	if errors.Is(err, ErrNotFound) {
-		return c, nil
+		return c, over(rule, now)
 	}
 	if err != nil {
 		return c, err
@@ -140,12 +140,25 @@ func (e *Editor) compare(ctx context.Context, d Definition) (comparison, error) 
 	if c.old.Workspace != d.Workspace {
 		return c, Problems{{"workspace", fmt.Sprintf("%q", d.Workspace), fmt.Sprintf("%q: a schedule does not move between workspaces; delete it and create another", c.old.Workspace)}}
 	}
+	if !c.old.Recurrence.SameTimes(c.def.Recurrence) {
+		if err := over(rule, now); err != nil {
+			return c, err
+		}
+	}
 	c.Action, c.Version = "edit", row.Version+1
 	if c.old.Hash == c.def.Hash() {
 		c.Action, c.Version = "unchanged", row.Version
 	}
 	c.Diff = diff(c.old.Definition, c.def)
 	return c, nil
+}
+
+// over refuses a recurrence whose last occurrence is past: the schedule would stand there and never run.
+func over(rule *calendar.Recurrence, now time.Time) error {
+	if rule.Next(now).At.IsZero() {
+		return Problems{{"recurrence", fmt.Sprintf("%q, which has no occurrence after %s", rule.Spec().String(), now.UTC().Format(time.RFC3339)), "a later end, a larger count, or none of them"}}
+	}
+	return nil
 }
 
 // references checks the names that a definition refers to.
@@ -271,6 +284,9 @@ func (e *Editor) Resume(ctx context.Context, id, reason, by string) (Schedule, e
 		next, gaps, err := nextDue(def.Recurrence, from)
 		if err != nil {
 			return err
+		}
+		if next.IsZero() {
+			return Problems{{"recurrence", fmt.Sprintf("%q, which has no occurrence after %s", def.Recurrence.String(), from.UTC().Format(time.RFC3339)), "a later end or a larger count: edit the schedule, then resume it"}}
 		}
 		return e.Ledger.ResumeSchedule(ctx, s, next, skips(id, gaps), e.Clocks.Wall().Add(e.Timing.RunRetention.Std()), a)
 	})

@@ -249,3 +249,60 @@ func TestV5FailuresPauseAScheduleAndAreTold(t *testing.T) {
 		t.Fatalf("told %v", got)
 	}
 }
+
+// What a person does about recipients that got nothing, on the deployed stack: a run that failed on the way is retried as a
+// new run with the recorded file, to those who got nothing and to nobody else.
+func TestARetryAsNewSendsTheRecordedFileToThoseWhoGotNothing(t *testing.T) {
+	scene(t)
+	path := fmt.Sprintf("refuses-%d", time.Now().UnixNano())
+	tell(t, path, map[string]any{"status": 410}, map[string]any{"status": 200})
+	d := save(t, func(d *schedule.Definition) { d.Recipients = append(d.Recipients, hook(path)) })
+	run := due(t, d)
+	first := settled(t, run)
+	want(t, first, schedule.Succeeded, "")
+	mailed(t, run, 1)
+	status, b := call(t, "operator", "POST", "/runs/"+run+"/retry", map[string]any{"reason": "the receiver is mended"}, "Idempotency-Key", "retry-"+d.ID)
+	if status != 201 {
+		t.Fatalf("%d %s", status, b)
+	}
+	var again struct{ ID string }
+	if err := json.Unmarshal(b, &again); err != nil {
+		t.Fatal(err)
+	}
+	r := settled(t, again.ID)
+	want(t, r, schedule.Succeeded, "")
+	if r.Submitted != 1 || r.File == nil || r.File.Key != first.File.Key || len(mails(t, again.ID)) != 0 || len(hooks(t, path)) != 2 {
+		t.Fatalf("submitted %d, file %+v, %d mails, %d requests; want the recorded file at the one who refused", r.Submitted, r.File, len(mails(t, again.ID)), len(hooks(t, path)))
+	}
+}
+
+// An unknown, on the deployed stack: every try of a webhook is cut after it was read, the run fails as delivery_unknown or
+// spends its attempts, and a person resends under a new key, which the receiver takes.
+func TestAnUnknownIsResentByAPersonUnderANewKey(t *testing.T) {
+	scene(t)
+	path := fmt.Sprintf("cut-%d", time.Now().UnixNano())
+	cut := map[string]any{"cut": true}
+	tell(t, path, cut, cut, cut, cut, cut, map[string]any{"status": 200})
+	d := save(t, func(d *schedule.Definition) { d.Recipients = []schedule.Recipient{hook(path)} })
+	run := due(t, d)
+	r := settled(t, run)
+	want(t, r, schedule.Failed, "attempts_exhausted")
+	s := outcomes(t, run)[cloud.receiver+"/"+path]
+	if s.State != schedule.Unknown || len(hooks(t, path)) != 5 {
+		t.Fatalf("outcome %s after %d requests, want unknown after 5", s.State, len(hooks(t, path)))
+	}
+	if status, b := call(t, "operator", "POST", "/runs/"+run+"/recipients/"+s.RecipientHash+"/resend", map[string]string{"reason": "they got nothing"}); status != 202 {
+		t.Fatalf("%d %s", status, b)
+	}
+	eventually(t, "the resend", func() (bool, string) {
+		s := outcomes(t, run)[cloud.receiver+"/"+path]
+		return s.State == schedule.Submitted, string(s.State)
+	})
+	got := hooks(t, path)
+	if len(got) != 6 || got[5].ID == got[0].ID || got[0].ID != got[4].ID {
+		t.Fatalf("requests %+v; want five of one key and one of a new", got)
+	}
+	if r, err := cloud.store.Run(t.Context(), run); err != nil || r.State != schedule.Failed {
+		t.Fatalf("run %+v, %v; a settled run stays as it settled", r, err)
+	}
+}

@@ -35,6 +35,8 @@ var Table = []Scenario{
 	{Test: "TestIntervalsAndWorkdaysFallDue", Text: "an interval and the last workday of a month fall due"},
 	{Test: "TestTheRedButtonHoldsEverythingAndARunIsStopped", Text: "V13, the red button, and a run stopped by hand"},
 	{Test: "TestV5FailuresPauseAScheduleAndAreTold", Text: "V5: a first failure, a pause at the limit and a recovery are told once each"},
+	{Test: "TestARetryAsNewSendsTheRecordedFileToThoseWhoGotNothing", Text: "retry as new: the recorded file to those who got nothing"},
+	{Test: "TestAnUnknownIsResentByAPersonUnderANewKey", Text: "an unknown is resent by a person, under a new key"},
 	{Test: "TestALinkIsTakenBack", Text: "a link is taken back, and its use is on record"},
 	{Test: "TestRunNowIsAskedTwiceAndRunsOnce", Text: "run now, asked twice with one key, runs once"},
 	{Test: "TestOneClickUnsubscribeHoldsForTheNextRun", Text: "one-click unsubscribe holds for the next run"},

@@ -162,7 +162,7 @@ func (p *Program) printSchedule(s api.ScheduleDetail) {
 	t.row("Version", fmt.Sprintf("%d%s%s", s.Version, optional(s.DefinedBy != "", ", by %s", s.DefinedBy), optional(s.DefinedAt != nil, ", at %s", when(s.DefinedAt))))
 	t.row("Owner", d.Owner)
 	t.row("Source", d.Source)
-	t.row("Recurrence", fmt.Sprintf("%s  %s%s", d.Recurrence.Cron, d.Recurrence.Zone, optional(d.Recurrence.Gap != "", "  gap %s", d.Recurrence.Gap)))
+	t.row("Recurrence", d.Recurrence.String())
 	if r := s.LastRun; r != nil {
 		t.row("Last run", fmt.Sprintf("%s  %s%s", r.Run, r.State, optional(r.Code != "", " (%s)", r.Code)))
 	}
