@@ -66,7 +66,7 @@ func (c cloud) check(ctx context.Context) error {
 }
 
 func (c cloud) install(ctx context.Context) error {
-	return install.Installer{Instance: c.instance, Client: c.client, Report: c.report}.All(ctx)
+	return install.Installer{Instance: c.instance, Report: c.report}.All(ctx)
 }
 
 func (c cloud) deploy(ctx context.Context) error {

@@ -30,7 +30,7 @@ func (c cloud) dynamoDB(ctx context.Context) error {
 			return outcomeNote(outcome, "it kept its tables in memory"), err
 		})
 	}
-	in := install.Installer{Instance: instance.Instance{Root: c.root}, Client: c.client, Report: c.report}
+	in := install.Installer{Instance: instance.Instance{Root: c.root}, Report: c.report}
 	if err := in.DynamoDBLocal(ctx); err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +28,6 @@ import (
 // Installer installs the parts of an instance's machine.
 type Installer struct {
 	Instance instance.Instance
-	Client   *http.Client
 	Report   *step.Reporter
 }
 

@@ -21,7 +21,7 @@ func installer(t *testing.T) Installer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Installer{Instance: i, Client: http.DefaultClient, Report: &step.Reporter{Out: &bytes.Buffer{}, Now: time.Now}}
+	return Installer{Instance: i, Report: &step.Reporter{Out: &bytes.Buffer{}, Now: time.Now}}
 }
 
 func put(t *testing.T, path, content string) string {
