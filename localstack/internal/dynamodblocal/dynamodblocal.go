@@ -110,10 +110,14 @@ func (s Server) waitReady(ctx context.Context) error {
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	var last error // what it said last, while there was time to ask: that tells more than the end of the time
 	for {
 		err := s.ask(ctx)
 		if err == nil {
 			return s.checkVersion()
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err
 		}
 		if !s.Running() {
 			return step.Fail(err, "DynamoDB Local ended", "read its log below; Java 17 or later must be on PATH (on Debian and Ubuntu: apt-get install openjdk-17-jre-headless)").
@@ -121,7 +125,7 @@ func (s Server) waitReady(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return step.Fail(err, fmt.Sprintf("DynamoDB Local at %s did not answer within %s: %v", s.Endpoint(), ready, err), "its log is "+s.Log).WithLog(process.Tail(s.Log, 15))
+			return step.Fail(last, fmt.Sprintf("DynamoDB Local at %s did not answer within %s: %v", s.Endpoint(), ready, last), "its log is "+s.Log).WithLog(process.Tail(s.Log, 15))
 		case <-tick.C:
 		}
 	}

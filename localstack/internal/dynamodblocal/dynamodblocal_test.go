@@ -105,7 +105,7 @@ func TestStartRefuses(t *testing.T) {
 	})
 	t.Run("something else on its port", func(t *testing.T) {
 		s := server(t, answers("<html>"), printed, true)
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := s.Start(ctx); err == nil || !strings.Contains(err.Error(), "did not answer") || !strings.Contains(err.Error(), "no list of tables") {
 			t.Errorf("%v, want that it did not answer as DynamoDB does", err)
