@@ -198,6 +198,9 @@ func happens(within time.Duration, look func() (ok bool, saw string)) (bool, str
 }
 
 // makeTable makes a table with keys id and at, on demand.
+//
+// One table is made or removed at a time: DynamoDB Local now and then answers 500 to two at once, and no probe is about
+// that.
 func makeTable(t *testing.T, table string, change func(*dynamodb.CreateTableInput)) {
 	t.Helper()
 	in := &dynamodb.CreateTableInput{
@@ -212,15 +215,22 @@ func makeTable(t *testing.T, table string, change func(*dynamodb.CreateTableInpu
 	if change != nil {
 		change(in)
 	}
-	if _, err := tables().CreateTable(t.Context(), in); err != nil {
+	oneTable.Lock()
+	_, err := tables().CreateTable(t.Context(), in)
+	oneTable.Unlock()
+	if err != nil {
 		t.Fatalf("create table %s: %v", table, err)
 	}
 	t.Cleanup(func() {
+		oneTable.Lock()
+		defer oneTable.Unlock()
 		if _, err := tables().DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &table}); err != nil {
 			t.Errorf("delete table %s: %v", table, err)
 		}
 	})
 }
+
+var oneTable sync.Mutex
 
 func makeBucket(t *testing.T, bucket string) {
 	t.Helper()
