@@ -289,6 +289,8 @@ var logsToo = allow([]string{"logs:CreateLogGroup", "logs:CreateLogStream", "log
 // notes is the table in which the probe function notes what reached it.
 var notes = sync.OnceValues(func() (string, error) {
 	table := "probe-" + run + "-notes"
+	oneTable.Lock()
+	defer oneTable.Unlock()
 	_, err := tables().CreateTable(context.Background(), &dynamodb.CreateTableInput{
 		TableName: &table, BillingMode: ddb.BillingModePayPerRequest,
 		AttributeDefinitions: []ddb.AttributeDefinition{
