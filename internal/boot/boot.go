@@ -30,7 +30,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-	"github.com/aws/aws-sdk-go-v2/service/ses"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
@@ -126,7 +125,7 @@ func (f *Function) Settler() *schedule.Deliverer {
 // Deliverer wires the consumer.
 func (f *Function) Deliverer() (*schedule.Deliverer, error) {
 	objects := f.objects()
-	mail, err := email.New(email.NewClient(f.AWS, func(o *ses.Options) {}), email.Config{From: f.Config.MailFrom, FromName: f.Config.MailName})
+	mail, err := email.New(email.NewClient(f.AWS), email.Config{From: f.Config.MailFrom, FromName: f.Config.MailName})
 	if err != nil {
 		return nil, err
 	}
