@@ -72,6 +72,7 @@ type Tally struct {
 	Passed   int  `json:"passed_over"`
 	Reoffer  int  `json:"reoffered"`
 	Notices  int  `json:"notices"` // messages for notices that were not sent before
+	Resends  int  `json:"resends"` // messages for resends that were not carried out before
 	Unsent   int  `json:"unsent"`  // admitted or moved, but the queue did not take the message: the sweep offers it again
 	Errors   int  `json:"errors"`  // schedules or runs that could not be handled; the next tick finds them again
 	Partial  bool `json:"partial"` // time was nearly up: the next tick goes on

@@ -38,7 +38,7 @@ func (e *Exhauster) Handle(ctx context.Context, messageID, body string) error {
 		return nil
 	}
 	if m.Resend != "" {
-		d.Log.Warn("a dead letter asks for a resend; nothing is sent, and who asked may ask again", "resend", m.Resend)
+		d.Log.Warn("a dead letter asks for a resend; nothing is sent here, and the sweep offers it again", "resend", m.Resend)
 		return d.lapsed(ctx, m.Resend, d.Log)
 	}
 	w := &work{Deliverer: d, id: m.Run, log: d.Log.With("run", m.Run)}

@@ -22,6 +22,7 @@ type Notice struct {
 	NextAt  time.Time // wall time from which the sweep has it sent
 	Tries   int       // how often the sweep had it sent
 	Expires time.Time // wall time at which it is given up
+	Resend  bool      // no notice, but a person's wish: its id is the resend's, and it tells nobody anything
 }
 
 // NoticeLife is how long a notice is tried: as long as a message lives in the queue.
@@ -145,7 +146,7 @@ func (d *Deliverer) told(ctx context.Context, n Notice, v channel.Verdict, log *
 	return d.Ledger.RemoveNotice(own, n.ID)
 }
 
-// sweepOutbox has the notices of one partition sent that were not sent when they should have been.
+// sweepOutbox has the notices and resends of one partition sent that were not sent when they should have been.
 func (t *tick) sweepOutbox(ctx context.Context, shard int, now time.Time) {
 	from := ""
 	for t.timeLeft(ctx) {
@@ -154,14 +155,19 @@ func (t *tick) sweepOutbox(ctx context.Context, shard int, now time.Time) {
 			t.trouble("outbox could not be read", err, "shard", shard)
 			return
 		}
-		var ids []string
+		var notices, resends []string
 		for _, n := range ns {
-			if t.postpone(ctx, n, now) {
-				ids = append(ids, n.ID)
+			switch {
+			case !t.postpone(ctx, n, now):
+			case n.Resend:
+				resends = append(resends, n.ID)
+			default:
+				notices = append(notices, n.ID)
 			}
 		}
-		t.Notices += len(ids)
-		t.Unsent += offer(ctx, t.Queue.SendNotices, ids, t.Log)
+		t.Notices += len(notices)
+		t.Resends += len(resends)
+		t.Unsent += offer(ctx, t.Queue.SendNotices, notices, t.Log) + offer(ctx, t.Queue.SendResends, resends, t.Log)
 		if from = next; from == "" {
 			return
 		}
@@ -183,7 +189,7 @@ func (t *tick) postpone(ctx context.Context, n Notice, now time.Time) bool {
 	}
 	if next.After(n.Expires) {
 		t.Count("notices", 1, "expiring", n.Channel)
-		t.Log.Error("a notice has not been taken for days; this is its last try", "notice", n.ID, "tries", n.Tries+1)
+		t.Log.Error("a notice or a resend could not be sent until it expires; this is its last try", "notice", n.ID, "tries", n.Tries+1)
 	}
 	return true
 }

@@ -13,9 +13,10 @@ import (
 
 // ResendLedger is what asking for a resend asks of the store.
 type ResendLedger interface {
-	// AskToResend notes the wish on an unknown, in one transaction with its audit. One that is not unknown any more, or that
-	// bears a wish already, is a Conflict that carries it.
-	AskToResend(ctx context.Context, s Submission, wish string, a Audit) error
+	// AskToResend notes the wish on an unknown and puts it into the outbox, in one transaction with its audit. The sweep
+	// looks at it from next on, until it expires. One that is not unknown any more, or that bears a wish already, is a
+	// Conflict that carries it.
+	AskToResend(ctx context.Context, s Submission, wish string, next, expires time.Time, a Audit) error
 }
 
 // Wish is a person's wish that an unknown be sent again; whoever carries it out takes it off the row.
@@ -23,7 +24,7 @@ type Wish struct{ ID, By, Why string }
 
 // Resend asks that a recipient of whom nobody knows gets the recorded file again, under a new key, so that they may get
 // it twice. It is carried out by the deliver function, soon. A second ask before that finds the first, and offers it
-// again.
+// again. Until then the wish stands in the outbox: no lost message loses it.
 func (e *Editor) Resend(ctx context.Context, id, recipient, reason, by string) (Submission, error) {
 	if ps := needReason(reason); ps != nil {
 		return Submission{}, ps
@@ -31,13 +32,13 @@ func (e *Editor) Resend(ctx context.Context, id, recipient, reason, by string) (
 	wish := e.Token()
 	a := e.audit(id, by, "resend", reason, "", "")
 	for try := 0; ; try++ {
-		sub, err := e.resendable(ctx, id, recipient)
+		sub, until, err := e.resendable(ctx, id, recipient)
 		if err != nil {
 			return sub, err
 		}
 		if sub.Wish.ID == "" {
 			a.Before, a.After = sub.named(Unknown), fmt.Sprintf("asked to send as number %d: %s %s", sub.Resends+2, sub.Channel, sub.RecipientHash)
-			if err = e.Ledger.AskToResend(ctx, sub, wish, a); retry(ctx, err, try) {
+			if err = e.Ledger.AskToResend(ctx, sub, wish, a.At.Add(e.Timing.SweepQueued.Std()), until, a); retry(ctx, err, try) {
 				continue // another asked, or resolved it, between read and write
 			}
 			if err != nil {
@@ -50,20 +51,19 @@ func (e *Editor) Resend(ctx context.Context, id, recipient, reason, by string) (
 	}
 }
 
-// resendable reads an unknown that may be sent again.
-func (e *Editor) resendable(ctx context.Context, id, recipient string) (Submission, error) {
-	sub, err := e.unknown(ctx, id, recipient, "resend")
-	if err != nil {
-		return sub, err
+// resendable reads an unknown that may be sent again, and until when it may.
+func (e *Editor) resendable(ctx context.Context, id, recipient string) (sub Submission, until time.Time, err error) {
+	if sub, err = e.unknown(ctx, id, recipient, "resend"); err != nil {
+		return sub, until, err
 	}
 	r, err := e.Ledger.Run(ctx, id)
 	if err != nil {
-		return sub, err
+		return sub, until, err
 	}
 	if why := unsendable(r, sub, e.Clocks.Wall()); why != "" {
-		return sub, &Conflict{Event: "resend", Why: why, Run: &r}
+		return sub, until, &Conflict{Event: "resend", Why: why, Run: &r}
 	}
-	return sub, nil
+	return sub, r.LinkExpires, nil
 }
 
 // unsendable says why a recipient's request cannot be sent again.
@@ -89,13 +89,20 @@ func (s Submission) key(run string, t Target) string {
 	return fmt.Sprintf("%s/%s/%d", run, t.key(), s.Resends+1)
 }
 
-// handleResend carries out one wish. What it finds pending was taken by a worker before: while that one's lease lives it
-// waits, after that nobody knows (again) what became of the request, which is never sent a second time.
+// handleResend carries out one wish, and takes it out of the outbox once there is nothing left to do about it. What it
+// finds pending was taken by a worker before: while that one's lease lives it waits, after that nobody knows (again) what
+// became of the request, which is never sent a second time.
 func (d *Deliverer) handleResend(ctx context.Context, id string) Disposition {
 	run, channelName, hash, wish, _ := schema.SplitResendID(id)
 	w := &work{Deliverer: d, id: run, log: d.Log.With("run", run, "recipient", hash, "channel", channelName)}
 	wait, err := w.resend(ctx, channelName, hash, wish)
+	if err == nil && wait == 0 {
+		err = w.record(ctx, func(ctx context.Context) error { return d.Ledger.RemoveNotice(ctx, id) })
+	}
 	switch {
+	case errors.Is(err, errSendOff):
+		w.log.Info("sending is off; the sweep offers the resend again once it is on")
+		return done
 	case err == nil && wait > 0:
 		return again(wait)
 	case err == nil:
@@ -104,9 +111,11 @@ func (d *Deliverer) handleResend(ctx context.Context, id string) Disposition {
 		w.log.Info("another was faster", "reason", err.Error())
 		return done
 	}
-	w.log.Error("the resend could not be carried out; its message comes again", "code", failure.From(err).Code, "error", err.Error())
-	return again(d.Timing.BackoffBase.Std())
+	w.log.Error("the resend could not be carried out; the sweep offers it again", "code", failure.From(err).Code, "error", err.Error())
+	return done
 }
+
+var errSendOff = errors.New("sending is off")
 
 // resend reports how long to wait where it is not the time.
 func (w *work) resend(ctx context.Context, channelName, hash, wish string) (wait time.Duration, err error) {
@@ -129,7 +138,7 @@ func (w *work) resend(ctx context.Context, channelName, hash, wish string) (wait
 		w.log.Warn("the resend is not possible any more", "why", unsendable(w.run, sub, now))
 		return 0, nil
 	case look.Control.SendOff:
-		return w.Timing.BackoffMax.Std(), nil
+		return 0, errSendOff
 	}
 	return 0, w.again(ctx, sub, look, now)
 }

@@ -10,6 +10,8 @@ import (
 	"almanac/internal/failure"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
 func (w *world) resend(run, recipient string) schedule.Submission {
@@ -100,9 +102,10 @@ func TestDeathAtEveryCallOfAResend(t *testing.T) {
 	w, run := unknownHook(t)
 	w.resend(run, "b")
 	first := w.faults.n
-	w.quiet()
+	w.deliver()
+	w.minute()
 	calls := append([]string{}, w.faults.log[len(w.faults.log)-(w.faults.n-first):]...)
-	if len(calls) < 5 {
+	if len(calls) < 6 {
 		t.Fatalf("calls %v", calls)
 	}
 	outcomes := map[string]int{}
@@ -123,6 +126,8 @@ func TestDeathAtEveryCallOfAResend(t *testing.T) {
 				t.Errorf("%s: %d more requests", name, more)
 			case s.State == schedule.Submitted && more == 0, s.State != schedule.Submitted && s.State != schedule.Unknown:
 				t.Errorf("%s: %s after %d more requests", name, s.State, more)
+			case s.State == schedule.Unknown && s.Resends == 0 || w.left() > 0:
+				t.Errorf("%s: the wish was lost or is left: %+v, %d left", name, s, w.left())
 			}
 			w.hooks.server.Close()
 		}
@@ -174,11 +179,78 @@ func TestResendWaitsWhileSendingIsOff(t *testing.T) {
 	w.must(err)
 	w.resend(run, "b")
 	w.pass(30 * time.Minute)
-	if n := len(w.hooks.to("b")) - before; n != 0 {
-		t.Fatalf("%d requests although sending is off", n)
+	if n := len(w.hooks.to("b")) - before; n != 0 || w.messages(w.queue.URL) != 0 || w.left() != 1 {
+		t.Fatalf("%d requests, %d messages, %d left although sending is off", n, w.messages(w.queue.URL), w.left())
 	}
 	_, err = w.editor.Switch(ctx, schedule.Switches{Send: &on}, "x", "ann")
 	w.must(err)
+	w.quiet()
+	w.wantSub(run, "b", schedule.Submitted, "")
+}
+
+// A wish whose messages are lost is offered by the sweep until somebody has carried it out, or until there is nothing
+// left to carry out.
+func TestNoLostMessageLosesAWishToResend(t *testing.T) {
+	for _, x := range []struct {
+		name    string
+		prepare func(w *world, run, hash string)
+		state   schedule.SubmissionState
+		more    int
+	}{
+		{"lost", func(*world, string, string) {}, schedule.Submitted, 1},
+		{"resolved meanwhile", func(w *world, run, hash string) {
+			_, err := w.editor.Resolve(ctx, run, hash, "skipped", "x", "ann")
+			w.must(err)
+		}, schedule.NotDelivered, 0},
+		{"links taken back meanwhile", func(w *world, run, _ string) {
+			_, err := w.editor.RevokeLinks(ctx, run, schedule.AllLinks, "x", "ann")
+			w.must(err)
+		}, schedule.Unknown, 0},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			w, run := unknownHook(t)
+			before := len(w.hooks.to("b"))
+			hash := w.resend(run, "b").RecipientHash
+			w.lose(2)
+			x.prepare(w, run, hash)
+			w.quiet()
+			w.wantSub(run, "b", x.state, map[schedule.SubmissionState]string{schedule.NotDelivered: schedule.ReasonResolved}[x.state])
+			if n := len(w.hooks.to("b")) - before; n != x.more || w.left() != 0 {
+				t.Errorf("%d more requests, %d left", n, w.left())
+			}
+		})
+	}
+}
+
+// lose takes the one message of the queue away before anybody reads it, and so the sweep's next ones.
+func (w *world) lose(times int) {
+	w.t.Helper()
+	for n := range times {
+		if n > 0 {
+			w.advance(time.Hour)
+			if tally := w.tick(); tally.Resends != 1 || tally.Notices != 0 {
+				w.t.Fatalf("%+v", tally)
+			}
+		}
+		for _, m := range w.receive(w.queue.URL) {
+			_, err := w.sqs.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &w.queue.URL, ReceiptHandle: m.ReceiptHandle})
+			w.must(err)
+		}
+	}
+}
+
+// What keeps a resend from being carried out is tried again by the sweep, ever more seldom, and never by its message.
+func TestAResendThatCannotBeCarriedOutIsLeftToTheSweep(t *testing.T) {
+	w, run := unknownHook(t)
+	w.resend(run, "b")
+	channels := w.deliverer.Channels
+	w.deliverer.Channels = nil
+	w.deliver()
+	if w.messages(w.queue.URL) != 0 || w.left() != 1 || !strings.Contains(w.log.text(), "the sweep offers it again") {
+		t.Fatalf("%d messages, %d left", w.messages(w.queue.URL), w.left())
+	}
+	w.wantSub(run, "b", schedule.Unknown, "")
+	w.deliverer.Channels = channels
 	w.quiet()
 	w.wantSub(run, "b", schedule.Submitted, "")
 }

@@ -17,6 +17,7 @@
 //	audit             AUDIT#subject / at#id                      put if absent, in the transaction of the act itself
 //	dead letter       DEAD / DEAD#message                        put if absent
 //	notice            OUTBOX#shard / OUT#run#kind#chan#recipient put in the settle's transaction; next_at as read
+//	resend            OUTBOX#shard / OUT#run#chan#recipient#wish put in the wish's transaction; next_at as read
 //	control           CONTROL / stage                            put if both switches stand as read, in one transaction with its audit
 //	business clock    CONTROL / stage#CLOCK                      put; read in the local profile only
 //
@@ -32,8 +33,14 @@
 //
 // A submission holds what its body is rendered from; a webhook's holds the whole body, deflated (RFC 1951).
 //
+// A definition whose recipients do not fit its row (more than 500, or too many bytes), and a retry with more than 500
+// targets, name an object of the files bucket instead: recipients/<SHA-256 of its bytes>.json, put before the row. The
+// row holds its hash and how many entries it has; who reads it checks both. Nothing removes such an object: equal lists
+// are one object, and versions are kept.
+//
 // A person's wish that an unknown be sent again stands on its submission, put if there is none, in one transaction with
-// its audit. Who carries it out takes it off in the write that makes the submission theirs. A retry as new names the run
+// its audit and with an item of the outbox. Who carries it out takes it off in the write that makes the submission theirs,
+// and deletes the item once the submission is settled or unknown again; until then the sweep offers it. A retry as new names the run
 // that it repeats, and whom it sends to.
 //
 // The times at which a run's file and its links end stand on the run and come with the file: before there is a file,
@@ -63,7 +70,7 @@
 //	versions of a definition                  SCHED#id, DEF#…                     consistent
 //	who opened a run's links                  RUN#run, ACCESS#…                   consistent
 //	messages that nobody could read           DEAD, DEAD#…                        consistent
-//	notices that were not sent, a shard       OUTBOX#shard, OUT#…                 consistent
+//	notices, resends not yet sent, a shard    OUTBOX#shard, OUT#…                 consistent
 //	before one notice: notice, control,       three keys in one BatchGetItem      consistent
 //	  suppression
 //	before one recipient: run, control,       five keys in one BatchGetItem       consistent

@@ -45,6 +45,12 @@ const (
 	Hash      = "hash" // SHA-256 of Body, hex
 	Version   = "version"
 
+	// a list that is too long for its row: the object that holds it
+	RecipientsHash  = "recipients_hash" // of a definition
+	RecipientsCount = "recipients_count"
+	TargetsHash     = "targets_hash" // of a retry
+	TargetsCount    = "targets_count"
+
 	// schedule, hot
 	Workspace      = "workspace"
 	Name           = "name"
@@ -310,6 +316,14 @@ func NoticeKey(id string) Key {
 	h.Write([]byte(run))
 	return Key{OutboxAt(int(h.Sum32() % OutboxShards)), Sort(OutPrefix + id)}
 }
+
+// ListPrefix begins the keys of long lists of recipients in the files bucket. No lifecycle rule may take them: a version
+// that names one is used for as long as its runs are kept, and by whoever reads the history.
+const ListPrefix = "recipients/"
+
+// ListKey is where the list with this SHA-256 (lower-case hexadecimal) lies. Its bytes give it its name, so that writing
+// it again changes nothing.
+func ListKey(hash string) string { return ListPrefix + hash + ".json" }
 
 // Sort key prefixes, for range reads.
 const (

@@ -28,17 +28,36 @@ func noticeWrite(n schedule.Notice) (write, error) {
 	return w, nil
 }
 
+// wishWrite puts a person's wish to resend. Its key names the wish, which is put once, with the mark on its submission.
+func wishWrite(sub schedule.Submission, wish string, next, expires time.Time) write {
+	w := write{event: "put wish", key: schema.NoticeKey(schema.ResendID(sub.Run, sub.Channel, sub.RecipientHash, wish))}
+	w.put = keyItem(w.key)
+	for k, v := range compact(map[string]any{schema.ResendWish: wish, schema.NextAt: next, schema.Tries: 0, schema.ExpiresAt: expires.Unix()}) {
+		w.put[k] = v
+	}
+	return w
+}
+
+// decodeNotice reads an item of the outbox. A resend's carries its wish, and nothing to tell.
 func decodeNotice(it item) (schedule.Notice, error) {
 	if len(it) == 0 {
 		return schedule.Notice{}, schedule.ErrNotFound
 	}
 	id := strings.TrimPrefix(string(keyOf(it).SK), schema.OutPrefix)
 	_, channelName, _, ok := schema.SplitNoticeID(id)
+	resend := str(it, schema.ResendWish) != ""
+	if resend {
+		_, channelName, _, _, ok = schema.SplitResendID(id)
+	}
 	if !ok {
 		return schedule.Notice{}, fmt.Errorf("notice %s: its key is none", keyOf(it))
 	}
 	var t times
 	n := schedule.Notice{Channel: channelName, NextAt: t.read(it, schema.NextAt), Tries: num(it, schema.Tries), Expires: time.Unix(int64(num(it, schema.ExpiresAt)), 0).UTC()}
+	if n.Resend = resend; resend {
+		n.ID = id
+		return n, t.err
+	}
 	if err := json.Unmarshal([]byte(str(it, schema.Body)), &n.Notice); err != nil {
 		return n, fmt.Errorf("notice %s: %w", id, err)
 	}
@@ -57,10 +76,13 @@ func (s *Store) BeforeNotice(ctx context.Context, id string) (schedule.NoticeLoo
 		return schedule.NoticeLook{}, err
 	}
 	n, err := decodeNotice(rows[key])
+	if err == nil && n.Resend {
+		err = schedule.ErrNotFound // a wish is no notice, whatever a message says
+	}
 	return schedule.NoticeLook{Notice: n, Control: decodeControl(rows[control]), Suppressed: len(rows[suppression]) > 0}, err
 }
 
-// Outbox lists the notices of one partition, a page, consistently. What cannot be read is no reason to hide the rest: it
+// Outbox lists the notices and resends of one partition, a page, consistently. What cannot be read is no reason to hide the rest: it
 // is left out, and TTL takes it.
 func (s *Store) Outbox(ctx context.Context, shard int, from string, limit int) (ns []schedule.Notice, next string, err error) {
 	p, err := s.list(ctx, below(schema.OutboxAt(shard), schema.OutPrefix, false), from, limit)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"almanac/internal/failure"
 	"almanac/internal/schedule"
@@ -30,12 +31,13 @@ func (s *Store) Resolve(ctx context.Context, sub schedule.Submission, event sche
 	return s.byPerson(ctx, sub, event, set, a)
 }
 
-// AskToResend notes a person's wish on an unknown that bears none, in one transaction with its audit.
-func (s *Store) AskToResend(ctx context.Context, sub schedule.Submission, wish string, a schedule.Audit) error {
+// AskToResend notes a person's wish on an unknown that bears none and puts it into the outbox, in one transaction with its
+// audit.
+func (s *Store) AskToResend(ctx context.Context, sub schedule.Submission, wish string, next, expires time.Time, a schedule.Audit) error {
 	w := write{event: "ask to resend", key: subKey(sub)}
 	w.condition = w.expr.equals(schema.State, string(schedule.Unknown)) + " AND attribute_not_exists(" + w.expr.name(schema.ResendWish) + ")"
 	w.update = w.expr.update(update{set: map[string]any{schema.ResendWish: wish, schema.ResendBy: a.Who, schema.ResendWhy: failure.Cut(a.Why, 200)}})
-	return s.transact(ctx, w, auditWrite(a))
+	return s.transact(ctx, w, wishWrite(sub, wish, next, expires), auditWrite(a))
 }
 
 // Resend makes an unknown pending and its sender's, on the condition that the person's wish stands as read; the wish is
