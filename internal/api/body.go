@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"almanac/internal/failure"
+	"almanac/internal/input"
 	"almanac/internal/schedule"
 )
 
@@ -77,7 +78,7 @@ func shape(t reflect.Type) string {
 
 // suggest names the nearest field, or all of them.
 func suggest(name string, t reflect.Type) string {
-	if near := schedule.Nearest(strings.ToLower(name), fieldNames(t)); near != "" {
+	if near := input.Nearest(strings.ToLower(name), fieldNames(t)); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "the body has " + shape(t)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"almanac/internal/calendar"
+	"almanac/internal/input"
 )
 
 // EditLedger is what people's commands ask of the store. Each act and its audit are one transaction.
@@ -138,7 +139,7 @@ func (e *Editor) compare(ctx context.Context, d Definition) (comparison, error) 
 		return c, err
 	}
 	if c.old.Workspace != d.Workspace {
-		return c, Problems{{"workspace", fmt.Sprintf("%q", d.Workspace), fmt.Sprintf("%q: a schedule does not move between workspaces; delete it and create another", c.old.Workspace)}}
+		return c, Problems{input.Wrong("workspace", fmt.Sprintf("%q", d.Workspace), fmt.Sprintf("%q: a schedule does not move between workspaces; delete it and create another", c.old.Workspace))}
 	}
 	if !c.old.Recurrence.SameTimes(c.def.Recurrence) {
 		if err := over(rule, now); err != nil {
@@ -156,7 +157,7 @@ func (e *Editor) compare(ctx context.Context, d Definition) (comparison, error) 
 // over refuses a recurrence whose last occurrence is past: the schedule would stand there and never run.
 func over(rule *calendar.Recurrence, now time.Time) error {
 	if rule.Next(now).At.IsZero() {
-		return Problems{{"recurrence", fmt.Sprintf("%q, which has no occurrence after %s", rule.Spec().String(), now.UTC().Format(time.RFC3339)), "a later end, a larger count, or none of them"}}
+		return Problems{input.Wrong("recurrence", fmt.Sprintf("%q, which has no occurrence after %s", rule.Spec().String(), now.UTC().Format(time.RFC3339)), "a later end, a larger count, or none of them")}
 	}
 	return nil
 }
@@ -165,13 +166,13 @@ func over(rule *calendar.Recurrence, now time.Time) error {
 func (e *Editor) references(ctx context.Context, d Definition) (Workspace, error) {
 	ws, err := e.Ledger.Workspace(ctx, d.Workspace)
 	if errors.Is(err, ErrNotFound) {
-		return ws, Problems{{"workspace", fmt.Sprintf("%q", d.Workspace), "a workspace that exists; `almanac get workspaces` lists them"}}
+		return ws, Problems{input.Wrong("workspace", fmt.Sprintf("%q", d.Workspace), "a workspace that exists; `almanac get workspaces` lists them")}
 	} else if err != nil {
 		return ws, err
 	}
 	src, err := e.Ledger.Source(ctx, d.Source)
 	if errors.Is(err, ErrNotFound) || err == nil && !src.Serves(d.Workspace) {
-		return ws, Problems{{"source", fmt.Sprintf("%q", d.Source), fmt.Sprintf("a source that workspace %s may use; `almanac get sources` lists them", d.Workspace)}}
+		return ws, Problems{input.Wrong("source", fmt.Sprintf("%q", d.Source), fmt.Sprintf("a source that workspace %s may use; `almanac get sources` lists them", d.Workspace))}
 	}
 	return ws, err
 }
@@ -286,7 +287,7 @@ func (e *Editor) Resume(ctx context.Context, id, reason, by string) (Schedule, e
 			return err
 		}
 		if next.IsZero() {
-			return Problems{{"recurrence", fmt.Sprintf("%q, which has no occurrence after %s", def.Recurrence.String(), from.UTC().Format(time.RFC3339)), "a later end or a larger count: edit the schedule, then resume it"}}
+			return Problems{input.Wrong("recurrence", fmt.Sprintf("%q, which has no occurrence after %s", def.Recurrence.String(), from.UTC().Format(time.RFC3339)), "a later end or a larger count: edit the schedule, then resume it")}
 		}
 		return e.Ledger.ResumeSchedule(ctx, s, next, skips(id, gaps), e.Clocks.Wall().Add(e.Timing.RunRetention.Std()), a)
 	})
@@ -307,9 +308,9 @@ func (e *Editor) Delete(ctx context.Context, id, reason, by string) error {
 
 func needReason(reason string) error {
 	var c checker
-	c.line("reason", reason, 200, true)
-	if len(c.ps) > 0 {
-		return c.ps
+	c.Line("reason", reason, 200, true)
+	if len(c.Problems) > 0 {
+		return c.Problems
 	}
 	return nil
 }

@@ -1,14 +1,11 @@
 package schedule
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"almanac/internal/failure"
+	"almanac/internal/input"
 	"almanac/internal/schema"
 )
 
@@ -41,7 +38,7 @@ func (m Message) encode() string {
 func DecodeMessage(body string) (Message, error) {
 	const want = `{"run": "schedule@occurrence"}, {"notice": "schedule@occurrence#kind#channel#recipient"} or {"resend": "schedule@occurrence#channel#recipient#wish"}`
 	var m Message
-	if err := strictJSON([]byte(body), &m); err != nil {
+	if err := input.Strict([]byte(body), &m); err != nil {
 		return Message{}, failure.New(failure.MessageInvalid, "message %q: %v; want %s", failure.Cut(body, 100), err, want)
 	}
 	_, _, run := schema.SplitRunID(m.Run)
@@ -62,22 +59,6 @@ func DecodeMessage(body string) (Message, error) {
 		return wrong("run", m.Run)
 	}
 	return m, nil
-}
-
-// strictJSON refuses unknown fields, fields that are written twice, and anything after the document.
-func strictJSON(b []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		if errors.Is(err, io.EOF) {
-			return errors.New("it is empty")
-		}
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("something follows the document")
-	}
-	return repeated(b)
 }
 
 // OccurrenceKey names a due occurrence: its nominal time, RFC 3339, UTC.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"almanac/internal/channel"
+	"almanac/internal/input"
 )
 
 // RetryLedger is what retry as new asks of the store, besides the admission.
@@ -91,15 +92,15 @@ func (q RetryRequest) check() Problems {
 	var ps Problems
 	switch {
 	case q.To != "" && q.To != RetryMissing && q.To != RetryEveryone:
-		ps = append(ps, Problem{"to", orMissing(q.To), `"missing" or "everyone"`})
+		ps = append(ps, input.Wrong("to", orMissing(q.To), `"missing" or "everyone"`))
 	case q.To == RetryEveryone && len(q.IncludeUnknown) > 0:
-		ps = append(ps, Problem{"include_unknown", fmt.Sprintf("%d recipients", len(q.IncludeUnknown)), `none beside to "everyone", which sends to each unknown as well`})
+		ps = append(ps, input.Wrong("include_unknown", fmt.Sprintf("%d recipients", len(q.IncludeUnknown)), `none beside to "everyone", which sends to each unknown as well`))
 	case len(q.IncludeUnknown) > MaxTargets:
-		return append(ps, Problem{"include_unknown", fmt.Sprintf("%d recipients", len(q.IncludeUnknown)), fmt.Sprintf("at most %d", MaxTargets)})
+		return append(ps, input.Wrong("include_unknown", fmt.Sprintf("%d recipients", len(q.IncludeUnknown)), fmt.Sprintf("at most %d", MaxTargets)))
 	}
 	for i, hash := range q.IncludeUnknown {
 		if !hashForm.MatchString(hash) {
-			ps = append(ps, Problem{fmt.Sprintf("include_unknown[%d]", i), orMissing(hash), "the hash of a recipient who is unknown, as GET /runs/{run} shows it"})
+			ps = append(ps, input.Wrong(fmt.Sprintf("include_unknown[%d]", i), orMissing(hash), "the hash of a recipient who is unknown, as GET /runs/{run} shows it"))
 		}
 	}
 	return ps
@@ -148,7 +149,7 @@ func (p *RetryPlan) choose(list []Submission, unknown []string) error {
 	}
 	for i, hash := range unknown {
 		if !named[hash] {
-			return Problems{{fmt.Sprintf("include_unknown[%d]", i), orMissing(hash), "the hash of a recipient of this run who is unknown"}}
+			return Problems{input.Wrong(fmt.Sprintf("include_unknown[%d]", i), orMissing(hash), "the hash of a recipient of this run who is unknown")}
 		}
 	}
 	return nil

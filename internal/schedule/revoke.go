@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"almanac/internal/channel"
+	"almanac/internal/input"
 )
 
 // LinkKeeper is what taking links back asks of the store. Each act and its audit are one transaction; a row that is
@@ -37,7 +38,7 @@ func (e *Editor) RevokeLinks(ctx context.Context, id, recipient, reason, by stri
 		return Revocation{}, ps
 	}
 	if recipient != AllLinks && !hashForm.MatchString(recipient) {
-		return Revocation{}, Problems{{"recipient", fmt.Sprintf("%.60q", recipient), wantRecipient}}
+		return Revocation{}, Problems{input.Wrong("recipient", fmt.Sprintf("%.60q", recipient), wantRecipient)}
 	}
 	a := e.audit(id, by, "revoke links", reason, "", "")
 	for try := 0; ; try++ {
@@ -102,5 +103,5 @@ func (e *Editor) linked(ctx context.Context, r Run, hash string) (Submission, er
 		}
 		return sub, err
 	}
-	return Submission{}, Problems{{"recipient", fmt.Sprintf("%q", hash), wantRecipient + "; this one was given no link"}}
+	return Submission{}, Problems{input.Wrong("recipient", fmt.Sprintf("%q", hash), wantRecipient + "; this one was given no link")}
 }

@@ -6,29 +6,9 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"almanac/internal/input"
 )
-
-// Duration is a time.Duration that JSON spells as text, e.g. "30s".
-type Duration time.Duration
-
-func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
-
-// UnmarshalJSON answers with the decoder's own kind of error, so that the decoder adds which field it was.
-func (d *Duration) UnmarshalJSON(b []byte) error {
-	var s string
-	v, err := time.Duration(0), json.Unmarshal(b, &s)
-	if err == nil {
-		v, err = time.ParseDuration(s)
-	}
-	if err != nil {
-		return &json.UnmarshalTypeError{Value: string(b), Type: reflect.TypeFor[Duration]()}
-	}
-	*d = Duration(v)
-	return nil
-}
-
-// Std is the duration as the standard library knows it.
-func (d Duration) Std() time.Duration { return time.Duration(d) }
 
 // Timing holds every wait and bound of scheduled delivery. The infrastructure's typed profile writes it into the
 // functions' environment, so that tests on a deployed stack can shorten it.
@@ -70,10 +50,10 @@ func DefaultTiming() Timing {
 // ParseTiming reads what the profile wrote, strictly: each field present and sensible.
 func ParseTiming(text string) (Timing, error) {
 	var t Timing
-	if err := strictJSON([]byte(text), &t); err != nil {
+	if err := input.Strict([]byte(text), &t); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return t, fmt.Errorf("TIMING: %s", jsonProblem(err))
+			return t, fmt.Errorf("TIMING: %s", input.ProblemOf(err, "timing", input.FieldNames(reflect.TypeFor[Timing]())))
 		}
 		return t, fmt.Errorf("TIMING: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"almanac/internal/channel"
+	"almanac/internal/input"
 )
 
 // UnknownLedger is what the acts on a recipient of whom nobody knows ask of the store.
@@ -29,7 +30,7 @@ var resolutions = map[string]SubmissionEvent{string(Submitted): ResolveSubmitted
 func (e *Editor) Resolve(ctx context.Context, id, recipient, as, reason, by string) (Submission, error) {
 	event, ok := resolutions[as]
 	if !ok {
-		return Submission{}, Problems{{"as", orMissing(as), `"submitted" or "skipped"`}}
+		return Submission{}, Problems{input.Wrong("as", orMissing(as), `"submitted" or "skipped"`)}
 	}
 	if ps := needReason(reason); ps != nil {
 		return Submission{}, ps
@@ -76,12 +77,12 @@ func (e *Editor) unknown(ctx context.Context, id, recipient, act string) (Submis
 func (e *Editor) asked(ctx context.Context, id, hash string) (Submission, error) {
 	want := "the hash of a recipient that the run has asked, as GET /runs/{run} shows it"
 	if !hashForm.MatchString(hash) {
-		return Submission{}, Problems{{"recipient", orMissing(hash), want}}
+		return Submission{}, Problems{input.Wrong("recipient", orMissing(hash), want)}
 	}
 	for _, name := range []string{channel.Email, channel.Webhook} {
 		if sub, err := e.Ledger.Submission(ctx, id, name, hash); !errors.Is(err, ErrNotFound) {
 			return sub, err
 		}
 	}
-	return Submission{}, Problems{{"recipient", orMissing(hash), want + "; this one was not asked"}}
+	return Submission{}, Problems{input.Wrong("recipient", orMissing(hash), want + "; this one was not asked")}
 }
