@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"almanac/internal/calendar"
+	"almanac/internal/input"
 )
 
 // Scope is whose months a definition is about: one workspace, or all workspaces of an owner. A workspace's own
@@ -45,14 +46,14 @@ type Definition struct {
 	SingleRows int64 `json:"single_rows,omitempty"`
 	// Watermark is a query of one row and one column: the instant (RFC 3339, UTC) up to which the source is complete. A
 	// month is loading until it is past the month's end plus LoadDelay. Empty: complete at the month's end plus LoadDelay.
-	Watermark string   `json:"watermark,omitempty"`
-	LoadDelay Duration `json:"load_delay,omitzero"`
-	Off       bool     `json:"off,omitempty"` // the type is switched off: open versions are cancelled, months skipped as policy
+	Watermark string         `json:"watermark,omitempty"`
+	LoadDelay input.Duration `json:"load_delay,omitzero"`
+	Off       bool           `json:"off,omitempty"` // the type is switched off: open versions are cancelled, months skipped as policy
 	// DueAfter is how long after its end a month is late when it is not published; default 3 days.
-	DueAfter Duration       `json:"due_after,omitzero"`
-	Limits   RunLimits      `json:"limits,omitzero"`
-	Waived   []Waiver       `json:"waived,omitempty"` // months that are never late, each with its reason
-	Params   map[string]any `json:"parameters,omitempty"`
+	DueAfter input.Duration   `json:"due_after,omitzero"`
+	Limits   RunLimits        `json:"limits,omitzero"`
+	Waived   []Waiver         `json:"waived,omitempty"` // months that are never late, each with its reason
+	Params   input.Parameters `json:"parameters,omitempty"`
 }
 
 // Waiver takes a month off the lateness figures.
@@ -63,9 +64,9 @@ type Waiver struct {
 
 // RunLimits bound one month's rows and bytes and the time of one of its queries; zero means the source's default.
 type RunLimits struct {
-	Rows    int64    `json:"rows,omitempty"`
-	Bytes   int64    `json:"bytes,omitempty"`
-	Timeout Duration `json:"timeout,omitzero"`
+	Rows    int64          `json:"rows,omitempty"`
+	Bytes   int64          `json:"bytes,omitempty"`
+	Timeout input.Duration `json:"timeout,omitzero"`
 }
 
 // Checks are what validation demands besides the control query, the increasing key and the digests.

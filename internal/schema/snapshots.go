@@ -1,0 +1,199 @@
+package schema
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// Attribute names of the indexes of the table Snapshots.
+const (
+	// IndexWork finds runs by what is to be done with them. Sparse: only runs that are not final carry Work.
+	//
+	//	planned#owner#kind   by the first day of the month: the oldest period first
+	//	retry#owner#kind     by the next attempt time
+	//	open#owner           admitted runs, by the time they were claimed
+	IndexWork = "work"
+	Work      = "work"
+	WorkAt    = "work_at"
+
+	// IndexPlan finds series whose planner should look, by business time. Sparse.
+	IndexPlan = "plan"
+	PlanShard = "plan_shard"
+	PlanAt    = "plan_at"
+
+	// IndexLate finds periods that are late, by business time. Sparse: a period that is published, or that nobody waits
+	// for, carries none; of the months that were never planned the series' row stands for the first.
+	IndexLate = "late"
+	LateShard = "late_shard"
+	LateAt    = "late_at"
+
+	// IndexSettled finds final runs whose leftovers are to be removed, by the time from which they may. Sparse.
+	IndexSettled = "settled"
+	SettledShard = "settled_shard"
+	CleanAt      = "clean_at"
+)
+
+// Attribute names of snapshot records. Those that schedules have too are spelled beside those.
+const (
+	Type        = "type"
+	Scope       = "scope" // "WS#w" or "OWNER#o"
+	OwnerOf     = "owner_id"
+	Month       = "month"
+	Backfill    = "backfill" // run: whether it is one; caps: the ids of admitted backfills
+	PeriodStart = "period_start"
+	PeriodEnd   = "period_end"
+	Job         = "job"
+	Execution   = "execution"
+	OfferedAt   = "offered_at"
+	ClaimedAt   = "claimed_at"
+	StartedAt   = "started_at"
+	Failures    = "failures"
+	NextAttempt = "next_attempt_at"
+	FailedIn    = "failed_in"
+	Mode        = "mode"
+	Generation  = "generation"
+	Cursor      = "cursor" // chunks committed
+	CursorKey   = "cursor_key"
+	CursorRows  = "cursor_rows"
+	CursorDone  = "cursor_done"
+	Basis       = "basis"
+	Verdict     = "verdict" // "passed" or "failed"
+	Manifest    = "manifest"
+	ComparedTo  = "compared_to"
+	CheckList   = "checks"
+	Accepts     = "accepts"
+	RequestWhy  = "request_why"
+	CancelledBy = "cancelled_by"
+
+	// period head
+	Latest      = "latest"
+	LatestState = "latest_state"
+	LatestWhy   = "latest_why"
+	Active      = "active"
+	Waived      = "waived"
+
+	// current pointer
+	Previous = "previous"
+	MovedAt  = "moved_at"
+	MovedBy  = "moved_by"
+
+	// caps
+	Cap         = "cap"
+	BackfillCap = "backfill_cap"
+	Slots       = "slots"
+
+	// series
+	NextMonth = "next_month"
+	Off       = "off"
+	Revisit   = "revisit"
+
+	// chunk
+	Object     = "object"
+	SHA        = "sha256"
+	Size       = "bytes"
+	Rows       = "rows"
+	FirstKey   = "first_key"
+	LastKey    = "last_key"
+	Sums       = "sums"
+	Nulls      = "nulls"
+	Increasing = "increasing"
+)
+
+// Directory kinds of the table Snapshots.
+const (
+	DirSnapshots = "snapshot" // definitions, by scope and type
+	DirOwners    = "owner"
+	DirSeries    = "series" // by workspace and type
+)
+
+// Sort key prefixes of the table Snapshots.
+const (
+	PeriodPrefix   = "P#"
+	VersionMark    = "#V#"
+	CurrentPrefix  = "CURRENT#"
+	ChunkPrefix    = "CHUNK#"
+	SnapDefPrefix  = "SNAPDEF#"
+	MovePrefix     = "MOVE#"
+	WorkspaceScope = "WS#"
+	OwnerScope     = "OWNER#"
+)
+
+// SeriesPartition holds a series' row, its heads, runs, pointers and pointer moves.
+func SeriesPartition(workspace, typ string) Partition {
+	return Partition("WS#" + workspace + "#TYPE#" + typ)
+}
+
+// The keys of every snapshot record; doc.go lists them beside their guards and access patterns.
+func SeriesKey(workspace, typ string) Key { return Key{SeriesPartition(workspace, typ), "SERIES"} }
+func HeadKey(workspace, typ, month string) Key {
+	return Key{SeriesPartition(workspace, typ), Sort(PeriodPrefix + month)}
+}
+func SnapshotKey(workspace, typ, month string, version int) Key {
+	return Key{SeriesPartition(workspace, typ), Sort(fmt.Sprintf("%s%s%s%04d", PeriodPrefix, month, VersionMark, version))}
+}
+func CurrentKey(workspace, typ, month string) Key {
+	return Key{SeriesPartition(workspace, typ), Sort(CurrentPrefix + month)}
+}
+
+// MoveKey is the record of one roll back of a pointer; publications stand on their runs.
+func MoveKey(workspace, typ, month, at, id string) Key {
+	return Key{SeriesPartition(workspace, typ), Sort(MovePrefix + month + "#" + at + "#" + id)}
+}
+func ChunkKey(run string, generation, chunk int) Key {
+	return Key{ChunkPartition(run, generation), Sort(fmt.Sprintf("%s%08d", ChunkPrefix, chunk))}
+}
+func ChunkPartition(run string, generation int) Partition {
+	return Partition(fmt.Sprintf("SNAP#%s#G#%d", run, generation))
+}
+func CapsKey(owner string) Key { return Key{Partition("OWNER#" + owner), "CAPS"} }
+
+// SnapshotDefinitionKey is the hot row of a definition: its latest version. scope is "WS#w" or "OWNER#o".
+func SnapshotDefinitionKey(scope, typ string) Key {
+	return Key{Partition(scope), Sort(SnapDefPrefix + typ)}
+}
+func SnapshotVersionKey(scope, typ string, version int) Key {
+	return Key{Partition(scope), Sort(fmt.Sprintf("%s%s%s%06d", SnapDefPrefix, typ, VersionMark, version))}
+}
+
+// SnapshotID names a snapshot run in messages, logs, routes and jobs.
+func SnapshotID(workspace, typ, month string, version int) string {
+	return fmt.Sprintf("%s_%s_%s_v%d", workspace, typ, month, version)
+}
+
+// A type holds no underscore, so that an id comes apart also where the workspace's does.
+var snapshotID = regexp.MustCompile(`^(.+)_([^_]+)_(\d{4}-\d{2})_v([1-9]\d{0,3})$`)
+
+// SplitSnapshotID takes a snapshot run's id apart; ok is false where it is none.
+func SplitSnapshotID(id string) (workspace, typ, month string, version int, ok bool) {
+	m := snapshotID.FindStringSubmatch(id)
+	if m == nil {
+		return "", "", "", 0, false
+	}
+	version, err := strconv.Atoi(m[4])
+	return m[1], m[2], m[3], version, err == nil
+}
+
+// Partition values of the index IndexWork.
+func WorkPlanned(owner string, backfill bool) string { return "planned#" + owner + kind(backfill) }
+func WorkRetry(owner string, backfill bool) string   { return "retry#" + owner + kind(backfill) }
+func WorkOpen(owner string) string                   { return "open#" + owner }
+
+func kind(backfill bool) string {
+	if backfill {
+		return "#backfill"
+	}
+	return "#current"
+}
+
+// Shards of the sparse indexes of the table Snapshots.
+func PlanShardOf(workspace, typ string) string   { return spread("plan", workspace+"#"+typ) }
+func LateShardOf(workspace, typ string) string   { return spread("late", workspace+"#"+typ) }
+func SettledShardOf(run string) string           { return spread("settled", run) }
+func PlanShardAt(i int) string                   { return fmt.Sprintf("plan#%02d", i) }
+func LateShardAt(i int) string                   { return fmt.Sprintf("late#%02d", i) }
+func SettledShardAt(i int) string                { return fmt.Sprintf("settled#%02d", i) }
+func SeriesName(workspace, typ string) string    { return workspace + "/" + typ }
+func ScopeOfWorkspace(workspace string) string   { return WorkspaceScope + workspace }
+func ScopeOfOwner(owner string) string           { return OwnerScope + owner }
+func DirDefinitionName(scope, typ string) string { return scope + "/" + typ }
