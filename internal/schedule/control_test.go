@@ -396,7 +396,7 @@ func TestUnsubscribedSuppressedAndNotAllowed(t *testing.T) {
 		w.must(err)
 		return channel.RecipientHash(channel.Email, normal)
 	}
-	w.must(w.store.Suppress(ctx, channel.Email, hash("gone@x.com"), "bounce", w.wall()))
+	w.must(w.store.Suppress(ctx, schedule.Suppression{Channel: channel.Email, RecipientHash: hash("gone@x.com"), Reason: "bounce", At: w.wall()}))
 	w.must(w.store.Unsubscribe(ctx, channel.Email, hash("no@x.com"), "s", w.wall()))
 	w.must(w.store.Unsubscribe(ctx, channel.Email, hash("a@x.com"), "another", w.wall())) // from another schedule
 	run := w.admitted(d)

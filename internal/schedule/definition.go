@@ -227,6 +227,7 @@ type Skip struct {
 	Kind        SkipKind // why, as part of the record's key: two ranges may begin at one instant
 	First, Last time.Time
 	Count       int
+	Feedback    []channel.Feedback // what the mail service said later: the first of each kind, beside the state
 	Reason      string
 }
 

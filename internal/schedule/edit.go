@@ -40,6 +40,7 @@ type EditLedger interface {
 	ControlLedger
 }
 
+	SuppressionLedger
 // Editor carries out people's commands on schedules. Each reads, decides and writes on the condition of what it read;
 // where the row changed meanwhile it reads again.
 type Editor struct {

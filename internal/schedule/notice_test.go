@@ -293,7 +293,7 @@ func TestNoticesGoOnlyWhereTheStageMaySend(t *testing.T) {
 	d.Query = "SELECT nothing FROM flights"
 	w.telling(&d)
 	d.Notify = append(d.Notify, schedule.Recipient{Email: "stranger@elsewhere.test"}, schedule.Recipient{Email: "bounced@example.com"})
-	w.must(w.store.Suppress(ctx, channel.Email, schedule.Targets(d.Notify)[3].Hash, "bounce", w.wall()))
+	w.must(w.store.Suppress(ctx, schedule.Suppression{Channel: channel.Email, RecipientHash: schedule.Targets(d.Notify)[3].Hash, Reason: "bounce", At: w.wall()}))
 	w.deliverer.Allowed = boot.AllowList([]string{"example.com", "127.0.0.1"})
 	w.admitted(d)
 	w.quiet()

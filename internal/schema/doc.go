@@ -10,7 +10,7 @@
 //	skip record       SCHED#id / SKIP#first#kind                 each attribute set if absent: the first one stands
 //	submission        RUN#run / SUB#channel#recipient            table B: state, owner
 //	link access       RUN#run / ACCESS#channel#recipient#at#id   put, written once
-//	suppression       RCPT#channel#recipient / SUPPRESSED        put (the latest reason wins)
+//	suppression       RCPT#channel#recipient / SUPPRESSED        put if absent, or lifted before that happened; lifting: not lifted yet
 //	unsubscription    RCPT#channel#recipient / UNSUB#schedule    put if absent
 //	workspace         WS#id / META                               put by configuration, in one transaction with its audit
 //	source            SOURCE#name / META                         put by configuration, in one transaction with its audit
@@ -32,6 +32,13 @@
 // left the sweep has sent, and TTL takes it after four days.
 //
 // A submission holds what its body is rendered from; a webhook's holds the whole body, deflated (RFC 1951).
+// What a mail service says of a mail after it has accepted it stands beside the outcome, on the submission: the first
+// bounce, complaint and rejection each, set if absent. A submission that has expired is not brought back. A permanent
+// bounce and a complaint suppress the address for every schedule; the record is kept when a person lifts it, so that
+// word of what happened before does not suppress again.
+//
+// A send rate is one number: the wall time, in microseconds, up to which all send times of a channel are taken.
+//
 //
 // A definition whose recipients do not fit its row (more than 500, or too many bytes), and a retry with more than 500
 // targets, name an object of the files bucket instead: recipients/<SHA-256 of its bytes>.json, put before the row. The
@@ -62,7 +69,8 @@
 //	schedules of a workspace, or all          directory: dir_kind, dir_name       eventual; rows read consistently after
 //	workspaces, sources                       directory: dir_kind, dir_name       eventual; rows read consistently after
 //	one schedule, definition, run, workspace, its key                             consistent
-//	  source, submission, control
+//	suppressed recipients                     directory: dir_kind, dir_name       eventual; rows read consistently after
+//	  source, submission, control, suppression, send rate
 //	runs of a schedule                        SCHED#id, RUN#…                     consistent
 //	skip records of a schedule                SCHED#id, SKIP#…                    consistent
 //	submissions of a run                      RUN#run, SUB#…                      consistent
@@ -96,3 +104,4 @@
 //	settle                                           –     1      –
 //	save a workspace or source; again                –     –      1; 0
 package schema
+//	suppress, lift                                   –     –      1

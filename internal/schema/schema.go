@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -132,6 +133,21 @@ const (
 	Tries       = "tries"
 	UpdatedAt   = "updated_at"
 
+	// submission: what the mail service said later, a map each, with why and detail
+	Bounce       = "bounce"
+	Complaint    = "complaint"
+	Rejection    = "rejection"
+	FeedbackAt   = "at"
+	FeedbackType = "type"
+	FeedbackSub  = "subtype"
+	FeedbackMail = "mail" // the provider's id of the mail
+
+	// suppression, beside reason and created_at
+	Run       = "run"
+	LiftedAt  = "lifted_at"
+	LiftedBy  = "lifted_by"
+	LiftedWhy = "lifted_why"
+
 	// skip record
 	First = "first"
 	Last  = "last"
@@ -223,7 +239,12 @@ const (
 )
 
 // DirScheduleName sorts a schedule below its workspace.
+
+	DirSuppressions = "suppression"
 func DirScheduleName(workspace, schedule string) string { return workspace + "/" + schedule }
+
+// DirSuppressionName names a suppressed recipient in the directory.
+func DirSuppressionName(channel, recipientHash string) string { return channel + "#" + recipientHash }
 
 // RunID names a run in messages, logs and routes: schedule and occurrence key.
 func RunID(schedule, occurrence string) string { return schedule + "@" + occurrence }
@@ -300,6 +321,21 @@ func ResendID(run, channel, recipientHash, wish string) string {
 }
 
 // SplitResendID takes a resend's id apart; ok is false where it is none.
+// SplitDeliveryKey takes apart the key under which a request went to its receiver: run/channel#recipient, and /n for the
+// n-th request from the second on; ok is false where it is none.
+func SplitDeliveryKey(key string) (run, channel, recipientHash string, ok bool) {
+	run, rest, _ := strings.Cut(key, "/")
+	target, n, again := strings.Cut(rest, "/")
+	channel, recipientHash, _ = strings.Cut(target, "#")
+	if i, err := strconv.Atoi(n); again && (err != nil || i < 2 || strconv.Itoa(i) != n) {
+		return "", "", "", false
+	}
+	if _, _, ok = SplitRunID(run); !ok || channel == "" || recipientHash == "" || strings.Contains(recipientHash, "#") {
+		return "", "", "", false
+	}
+	return run, channel, recipientHash, true
+}
+
 func SplitResendID(id string) (run, channel, recipientHash, wish string, ok bool) {
 	parts := strings.Split(id, "#")
 	if len(parts) != 4 || parts[1] == "" || parts[2] == "" || parts[3] == "" {

@@ -79,7 +79,7 @@ func (s *Store) BeforeNotice(ctx context.Context, id string) (schedule.NoticeLoo
 	if err == nil && n.Resend {
 		err = schedule.ErrNotFound // a wish is no notice, whatever a message says
 	}
-	return schedule.NoticeLook{Notice: n, Control: decodeControl(rows[control]), Suppressed: len(rows[suppression]) > 0}, err
+	return schedule.NoticeLook{Notice: n, Control: decodeControl(rows[control]), Suppressed: suppresses(rows[suppression])}, err
 }
 
 // Outbox lists the notices and resends of one partition, a page, consistently. What cannot be read is no reason to hide the rest: it

@@ -208,6 +208,7 @@ func decodeSubmission(it item) (schedule.Submission, error) {
 		Detail: str(it, schema.Detail), RevokedAt: t.read(it, schema.RevokedAt), UpdatedAt: t.read(it, schema.UpdatedAt), RetryAt: t.read(it, schema.RetryAt),
 	}
 	if b := raw(it, schema.Frozen); len(b) > 0 {
+	s.Feedback = decodeFeedback(it, &t)
 		var f frozenRow
 		if err := json.Unmarshal(b, &f); err != nil {
 			return s, fmt.Errorf("submission %s: frozen body: %w", k, err)

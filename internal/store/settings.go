@@ -151,11 +151,6 @@ func (s *Store) Unsubscribed(ctx context.Context, channel, recipientHash, sched 
 	return len(it) > 0, err
 }
 
-// Suppress records that an address must not be sent to by any schedule.
-func (s *Store) Suppress(ctx context.Context, channel, recipientHash, reason string, at time.Time) error {
-	return s.put(ctx, "suppress", schema.SuppressionKey(channel, recipientHash), map[string]any{schema.Reason: reason, schema.CreatedAt: at})
-}
-
 // RecordAccess notes one use of a link.
 func (s *Store) RecordAccess(ctx context.Context, sub schedule.Submission, at time.Time, id, what string, expires time.Time) error {
 	return s.put(ctx, "record access", schema.AccessKey(sub.Run, sub.Channel, sub.RecipientHash, at, id), map[string]any{schema.What: what, schema.ExpiresAt: expires.Unix()})

@@ -205,7 +205,7 @@ func (s *Store) BeforeRecipient(ctx context.Context, r schedule.Run, channelName
 	if err != nil {
 		return schedule.Look{}, err
 	}
-	look := schedule.Look{Control: decodeControl(rows[ctlK]), Suppressed: len(rows[supK]) > 0, Unsubscribed: len(rows[unsK]) > 0}
+	look := schedule.Look{Control: decodeControl(rows[ctlK]), Suppressed: suppresses(rows[supK]), Unsubscribed: len(rows[unsK]) > 0}
 	if look.Run, err = decodeRun(rows[runK]); err != nil {
 		return look, err
 	}

@@ -165,6 +165,7 @@ func TestIndexUnitsAreAsDocumented(t *testing.T) {
 	}
 	version := schedule.Version{Number: 1, Definition: schedule.Definition{ID: "s", Workspace: "EWR", Name: "n"}}
 	later := now.Add(time.Hour)
+	suppression := schedule.Suppression{Channel: "email", RecipientHash: "0a", Reason: "bounce", At: now}
 	for _, c := range []struct {
 		name  string
 		index float64
@@ -237,6 +238,10 @@ func TestIndexUnitsAreAsDocumented(t *testing.T) {
 		}},
 		{"save a source", 1, func(ctx context.Context) error {
 			return m.PutSource(ctx, schedule.SourceConfig{Name: "flights"}, act("source flights", "save"))
+		}},
+		{"suppress", 1, func(ctx context.Context) error { return m.Suppress(ctx, suppression) }},
+		{"lift", 1, func(ctx context.Context) error {
+			return m.LiftSuppression(ctx, suppression, act("suppression", "lift"))
 		}},
 		{"save the workspace again", 0, func(ctx context.Context) error {
 			return m.PutWorkspace(ctx, schedule.Workspace{ID: "EWR", Name: "Newark"}, act("workspace EWR", "save again"))

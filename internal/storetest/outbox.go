@@ -302,7 +302,7 @@ func beforeNotice(t *testing.T, b *bench) {
 	// A table of its own: a suppression and the control hold for every place.
 	own := newBench(t, Harness{DB: b.tap.DynamoDB.(Client), Advance: b.advance})
 	n = own.told(t, own.place())[0]
-	if err := own.Suppress(ctx, "email", schedule.Targets([]schedule.Recipient{{Email: someone}})[0].Hash, "bounce", wall); err != nil {
+	if err := own.Suppress(ctx, suppressionOf(schedule.Targets([]schedule.Recipient{{Email: someone}})[0].Hash)); err != nil {
 		t.Fatal(err)
 	}
 	own.write(t, world{}.add(schema.ControlKey(own.Stage), row{schema.SendOff: true}))

@@ -194,13 +194,8 @@ func refusals(t *testing.T, b *bench) {
 	if it := b.row(t, schema.UnsubscriptionKey("email", someoneHash, p.schedule)); text(it, schema.CreatedAt) != schema.Time(wall) {
 		t.Errorf("a second unsubscription moved the first: %s", show(it))
 	}
-	for _, reason := range []string{"bounce", "complaint"} {
-		if err := b.Suppress(ctx, "email", someoneHash, reason, wall); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if it := b.row(t, schema.SuppressionKey("email", someoneHash)); text(it, schema.Reason) != "complaint" {
-		t.Errorf("the latest reason does not stand: %s", show(it))
+	if err := b.Suppress(ctx, suppressionOf(someoneHash)); err != nil {
+		t.Fatal(err)
 	}
 	if !look(other, someoneHash).Suppressed || look(other, "aa").Suppressed {
 		t.Error("a suppression holds for one address, in every schedule")
@@ -290,8 +285,17 @@ func settingFaults(t *testing.T, b *bench) {
 			return b.RevokeLinks(ctx, linked(a).run, a)
 		}},
 		{"clock", twice, func(ctx context.Context, _ schedule.Audit) error { return b.SetClock(ctx, schedule.ClockSetting{}) }},
-		{"suppress", twice, func(ctx context.Context, _ schedule.Audit) error {
-			return b.Suppress(ctx, "email", "aa", "bounce", wall)
+		{"suppress", once, func(ctx context.Context, _ schedule.Audit) error { return b.Suppress(ctx, suppressionOf("aa")) }},
+		{"record feedback", once, func(ctx context.Context, a schedule.Audit) error {
+			return b.RecordFeedback(ctx, linked(a).sub, bounced)
+		}},
+		{"lift a suppression", audited, func(ctx context.Context, a schedule.Audit) error {
+			s, key := suppressionOf("lift-"+a.ID), "lift"+a.ID
+			if _, ok := made[key]; !ok {
+				b.write(t, world{}.add(schema.SuppressionKey(s.Channel, s.RecipientHash), suppressionRow(s)))
+				made[key] = seen{}
+			}
+			return b.LiftSuppression(ctx, s, a)
 		}},
 		{"access", twice, func(ctx context.Context, _ schedule.Audit) error {
 			return b.RecordAccess(ctx, newSubmission(p), wall, "x", "y", expires)

@@ -66,6 +66,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("lists", func(t *testing.T) { lists(t, b) })
 	t.Run("settings", func(t *testing.T) { settings(t, b) })
 	t.Run("by hand", func(t *testing.T) { byHand(t, b) })
+	t.Run("feedback", func(t *testing.T) { feedback(t, b) })
 	if n := b.tap.eventual.Load(); n > 0 {
 		t.Errorf("%d reads of the table's own rows may have been behind, want consistent reads", n)
 	}

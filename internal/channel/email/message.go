@@ -68,7 +68,7 @@ func (c *Channel) headers(d channel.Delivery, f channel.Frozen) [][2]string {
 		{"Message-ID", "<" + hex.EncodeToString(id[:16]) + "@" + domain + ">"},
 		{"MIME-Version", "1.0"},
 		{"Auto-Submitted", "auto-generated"}, // RFC 3834: no vacation notice in reply
-		{"X-Almanac-Delivery", text(d.Key)},
+		{headerDelivery, text(d.Key)},
 		{"X-Almanac-Schedule", text(d.ScheduleID)},
 		{"X-Almanac-Run", text(d.RunID)},
 		{"X-Almanac-Occurrence", text(d.Occurrence)},

@@ -64,7 +64,7 @@ func (c *Channel) renderNotice(n channel.Notice) ([]byte, error) {
 		{"Message-ID", "<" + hex.EncodeToString(id[:16]) + "@" + domain + ">"},
 		{"MIME-Version", "1.0"},
 		{"Auto-Submitted", "auto-generated"},
-		{"X-Almanac-Notice", text(n.ID)},
+		{headerNotice, text(n.ID)},
 		{"X-Almanac-Event", "schedule." + text(string(n.Kind))},
 		{"X-Almanac-Schedule", text(n.ScheduleID)},
 		{"X-Almanac-Run", text(n.RunID)},
