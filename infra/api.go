@@ -68,6 +68,8 @@ func newAPIFunction(scope constructs.Construct, d Deployment, s storage, made de
 			onIndexes(s.schedules, schema.IndexDirectory),
 			toSend(d, made.query.queue),
 			onObjects(s.files, "files/", "s3:GetObject"), // whose signature a link carries for a minute
+			toTellMissing(s.files),
+			onObjects(s.files, schema.ListPrefix, "s3:PutObject", "s3:GetObject"),
 		},
 	})
 }

@@ -152,6 +152,7 @@ func newDeliver(stack awscdk.Stack, scope constructs.Construct, d Deployment, s 
 			toTellMissing(s.data, s.files),
 			onObjects(s.data, "", "s3:GetObject"),
 			onObjects(s.files, "files/", "s3:PutObject", "s3:GetObject", "s3:AbortMultipartUpload"),
+			onObjects(s.files, schema.ListPrefix, "s3:GetObject"),
 			toSendMail(stack, d),
 			toReadSecrets(stack, d),
 			toConsume(made.query.queue),
@@ -168,10 +169,13 @@ func newExhaust(scope constructs.Construct, d Deployment, s storage, made delive
 		Size: d.Profile.Exhaust,
 		Environment: map[string]string{
 			boot.EnvSchedulesTable: *s.schedules.TableName(),
+			boot.EnvFilesBucket:    *s.files.BucketName(),
 			boot.EnvQueryQueue:     *made.query.queue.QueueUrl(),
 		},
 		Rights: []awsiam.PolicyStatement{
 			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"),
+			toTellMissing(s.files),
+			onObjects(s.files, schema.ListPrefix, "s3:GetObject"), // whom a run that it settles would have asked
 			toSend(d, made.query.queue),
 			toConsume(made.query.dead),
 		},

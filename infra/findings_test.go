@@ -35,6 +35,8 @@ var accepted = []struct {
 		"the token in the path is the right: whoever gets a link or unsubscribes has no account"},
 	{`AwsSolutions-IAM5\[Resource::<StorageFiles[0-9A-F]+\.Arn>/files/\*\]`, `/(Api/FunctionRole|Delivery/DeliverQueryRole)/DefaultPolicy/Resource`, "",
 		"the keys of produced files are made at run time, below one prefix of one bucket"},
+	{`AwsSolutions-IAM5\[Resource::<StorageFiles[0-9A-F]+\.Arn>/recipients/\*\]`, `/(Api/FunctionRole|Delivery/(DeliverQuery|Exhaust)Role)/DefaultPolicy/Resource`, "",
+		"the keys of lists of recipients are the hashes of what they hold, below one prefix of one bucket"},
 	{`AwsSolutions-IAM5\[Resource::<StorageData[0-9A-F]+\.Arn>/\*\]`, `/Delivery/DeliverQueryRole/DefaultPolicy/Resource`, "",
 		"people name the databases in the data bucket; the function only reads them"},
 	{`AwsSolutions-IAM5\[Resource::arn:<AWS::Partition>:secretsmanager:[^\]]*:secret:almanac/[a-z]+/webhook/\*\]`, `/Delivery/DeliverQueryRole/DefaultPolicy/Resource`, "",

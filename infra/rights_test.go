@@ -85,16 +85,19 @@ func allowed(p Profile) map[string]map[string]string {
 			queue:         consuming,
 			"StorageData": "s3: ListBucket", "StorageData/*": "s3: GetObject",
 			"StorageFiles": "s3: ListBucket", "StorageFiles/files/*": "s3: AbortMultipartUpload GetObject PutObject",
-			"mail": "ses: SendRawEmail", "secrets": "secretsmanager: GetSecretValue",
+			"StorageFiles/recipients/*": "s3: GetObject",
+			"mail":                      "ses: SendRawEmail", "secrets": "secretsmanager: GetSecretValue",
 		},
 		"DeliveryExhaust": {
 			table: "dynamodb: GetItem PutItem Query UpdateItem",
 			queue: send, dead: consuming,
+			"StorageFiles": "s3: ListBucket", "StorageFiles/recipients/*": "s3: GetObject",
 		},
 		"ApiFunction": {
 			table:                      "dynamodb: BatchGetItem GetItem PutItem Query UpdateItem",
 			table + "/index/directory": "dynamodb: Query",
 			queue:                      send, "StorageFiles/files/*": "s3: GetObject",
+			"StorageFiles": "s3: ListBucket", "StorageFiles/recipients/*": "s3: GetObject PutObject",
 		},
 	}
 	for _, f := range all {

@@ -57,7 +57,11 @@ func TestBucketsArePrivateEncryptedAndKeepOnlyWhatTheyMust(t *testing.T) {
 				if get(rule, "AbortIncompleteMultipartUpload", "DaysAfterInitiation") == float64(1) && get(rule, "Prefix") == nil {
 					aborted = true
 				}
-				if prefix, ok := get(rule, "Prefix").(string); ok {
+				prefix, ok := get(rule, "Prefix").(string)
+				if get(rule, "ExpirationInDays") != nil && strings.HasPrefix(schema.ListKey("0"), prefix) {
+					t.Errorf("%s: the rule for %q takes lists of recipients, which versions name for as long as they stand", id, prefix)
+				}
+				if ok {
 					days[prefix] = get(rule, "ExpirationInDays")
 				}
 			}

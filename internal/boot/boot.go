@@ -60,6 +60,9 @@ func Start(ctx context.Context, need ...string) (*Function, error) {
 	}
 	f := &Function{Config: cfg, AWS: ac, Log: NewLogger(os.Stdout), Count: NewMetrics(os.Stdout, cfg.Metrics, cfg.Stage, time.Now)}
 	f.Store = store.New(dynamodb.NewFromConfig(ac), cfg.SchedulesTable, cfg.Stage)
+	if cfg.FilesBucket != "" {
+		f.Store.Lists = bucket.Lists{API: f.objects(), Bucket: cfg.FilesBucket}
+	}
 	f.Clocks = NewClocks(cfg, f.Store, time.Now)
 	return f, nil
 }

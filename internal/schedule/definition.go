@@ -106,6 +106,13 @@ type Version struct {
 	Hash      string // SHA-256 of the canonical JSON: equal definitions make no new version
 	CreatedBy string
 	CreatedAt time.Time
+	List      ListRef // where the recipients stand, if not on the definition's row
+}
+
+// ListRef names a list that does not fit a row and stands as an object of its own. The zero one names none.
+type ListRef struct {
+	Hash  string // SHA-256 of the object's bytes
+	Count int    // of its entries
 }
 
 // Schedule is the hot row: what dispatch and settle change.
@@ -164,6 +171,7 @@ type Run struct {
 	RequestHash  string
 	RetryOf      string    // the run that this one repeats; empty: none
 	Targets      []string  // channel#hash of the recipients that a retry sends to; none: all that the definition names
+	TargetList   ListRef   // where they stand, if they are too many for the run's row; read by RunTargets
 	CreatedAt    time.Time // wall time
 	SettledAt    time.Time // wall time
 	SettledBy    string    // lease token
@@ -219,6 +227,7 @@ type Submission struct {
 	Detail      string
 	RevokedAt   time.Time
 	UpdatedAt   time.Time
+	Feedback    []channel.Feedback // what the mail service said later: the first of each kind, beside the state
 }
 
 // Skip is one contiguous range of occurrences that did not run.
@@ -227,7 +236,6 @@ type Skip struct {
 	Kind        SkipKind // why, as part of the record's key: two ranges may begin at one instant
 	First, Last time.Time
 	Count       int
-	Feedback    []channel.Feedback // what the mail service said later: the first of each kind, beside the state
 	Reason      string
 }
 

@@ -18,7 +18,10 @@ type DeliverLedger interface {
 	Control(ctx context.Context) (Control, error)
 	Run(ctx context.Context, id string) (Run, error)
 	Schedule(ctx context.Context, id string) (Schedule, error)
+	// Definition reads a version whole. Where its recipients cannot be read any more, the error is definition_invalid, and
+	// the version comes without them.
 	Definition(ctx context.Context, id string, version int) (Version, error)
+	TargetReader
 	Begin(ctx context.Context, r Run, l Lease) (Run, error)
 	Release(ctx context.Context, r Run, l Lease, f *failure.Failure, visible time.Duration) error
 	Yield(ctx context.Context, r Run, l Lease, maxYields int, why string) error
@@ -116,6 +119,7 @@ type work struct {
 	run    Run
 	lease  Lease
 	def    Version
+	all    []Target        // the run's recipients, once somebody asked
 	live   map[string]bool // recipients of the schedule's present version, by target key; nil: all of the run's
 	fresh  bool            // something was recorded since begin
 	unsure bool            // whether a file was recorded: the reply was lost, and so was the read after it

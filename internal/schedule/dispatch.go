@@ -43,7 +43,8 @@ type DispatchLedger interface {
 	Due(ctx context.Context, shard int, until time.Time, from string, limit int) (ids []string, next string, err error)
 	Open(ctx context.Context, begun bool, shard int, until time.Time, from string, limit int) (runs []string, next string, err error)
 	Schedule(ctx context.Context, id string) (Schedule, error)
-	Definition(ctx context.Context, id string, version int) (Version, error)
+	// Outline reads a version without recipients that stand apart: the tick needs its rule.
+	Outline(ctx context.Context, id string, version int) (Version, error)
 	Run(ctx context.Context, id string) (Run, error)
 	Admit(ctx context.Context, a Admission) error
 	PassOver(ctx context.Context, s Schedule, p Passage, ttl time.Time) error
@@ -246,7 +247,7 @@ func (t *tick) plan(ctx context.Context, s Schedule) (plan, error) {
 	if ok {
 		return p, nil
 	}
-	v, err := t.Ledger.Definition(ctx, s.ID, s.Version)
+	v, err := t.Ledger.Outline(ctx, s.ID, s.Version)
 	if err != nil {
 		return p, err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"almanac/internal/calendar"
+	"almanac/internal/failure"
 	"almanac/internal/input"
 )
 
@@ -21,6 +22,7 @@ import (
 type EditLedger interface {
 	Schedule(ctx context.Context, id string) (Schedule, error)
 	Definition(ctx context.Context, id string, version int) (Version, error)
+	Outline(ctx context.Context, id string, version int) (Version, error)
 	Workspace(ctx context.Context, id string) (Workspace, error)
 	Source(ctx context.Context, name string) (SourceConfig, error)
 	PutWorkspace(ctx context.Context, w Workspace, a Audit) error
@@ -38,9 +40,9 @@ type EditLedger interface {
 	ResendLedger
 	RedriveLedger
 	ControlLedger
+	SuppressionLedger
 }
 
-	SuppressionLedger
 // Editor carries out people's commands on schedules. Each reads, decides and writes on the condition of what it read;
 // where the row changed meanwhile it reads again.
 type Editor struct {
@@ -136,7 +138,9 @@ func (e *Editor) compare(ctx context.Context, d Definition) (comparison, error) 
 	if row.State == Deleted {
 		return c, &Conflict{Event: "edit", Why: "the schedule was deleted; its id is free again once its runs have expired. Choose another id", Schedule: &row}
 	}
-	if c.old, err = e.Ledger.Definition(ctx, d.ID, row.Version); err != nil {
+	c.old, err = e.Ledger.Definition(ctx, d.ID, row.Version)
+	lost := failure.Is(err, failure.DefinitionInvalid)
+	if err != nil && !lost {
 		return c, err
 	}
 	if c.old.Workspace != d.Workspace {
@@ -148,10 +152,13 @@ func (e *Editor) compare(ctx context.Context, d Definition) (comparison, error) 
 		}
 	}
 	c.Action, c.Version = "edit", row.Version+1
-	if c.old.Hash == c.def.Hash() {
+	if lost { // saving them again is what helps, also where nothing else changes
+		c.Diff = []string{fmt.Sprintf("recipients: the list of version %d cannot be read → %d", row.Version, len(c.def.Recipients))}
+		c.old.Recipients = c.def.Recipients
+	} else if c.old.Hash == c.def.Hash() {
 		c.Action, c.Version = "unchanged", row.Version
 	}
-	c.Diff = diff(c.old.Definition, c.def)
+	c.Diff = append(c.Diff, diff(c.old.Definition, c.def)...)
 	return c, nil
 }
 
@@ -272,7 +279,7 @@ func (e *Editor) Resume(ctx context.Context, id, reason, by string) (Schedule, e
 	}
 	a := e.audit(id, by, "resume", reason, string(Paused), string(Active))
 	return e.change(ctx, id, func(s Schedule) error {
-		def, err := e.Ledger.Definition(ctx, id, s.Version)
+		def, err := e.Ledger.Outline(ctx, id, s.Version)
 		if err != nil {
 			return err
 		}
@@ -326,7 +333,7 @@ func (e *Editor) RunNow(ctx context.Context, id, principal, key, requestHash str
 	if s.State == Deleted {
 		return Run{}, false, ErrNotFound
 	}
-	def, err := e.Ledger.Definition(ctx, id, s.Version)
+	def, err := e.Ledger.Outline(ctx, id, s.Version)
 	if err != nil {
 		return Run{}, false, err
 	}

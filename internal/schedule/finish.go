@@ -70,12 +70,12 @@ func (w *work) fail(ctx context.Context, f *failure.Failure) error {
 	return w.settle(ctx, o)
 }
 
-// complete reads the definition, and whether a file is recorded, where this attempt does not know. A definition that is
-// gone leaves the submissions that there are.
+// complete reads the definition, and whether a file is recorded, where this attempt does not know. A definition, or a list
+// of its recipients, that is gone leaves the submissions that there are.
 func (w *work) complete(ctx context.Context) error {
 	if w.def.Number == 0 {
 		def, err := w.Ledger.Definition(ctx, w.run.Schedule, w.run.Version)
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, ErrNotFound) && !failure.Is(err, failure.DefinitionInvalid) {
 			return err
 		}
 		w.def = def
@@ -100,7 +100,11 @@ func (w *work) everyone(ctx context.Context) ([]Submission, error) {
 	for _, s := range all {
 		asked[s.Channel+"#"+s.RecipientHash] = true
 	}
-	for _, t := range w.run.targets(w.def.Recipients) {
+	targets, err := w.recipients(ctx)
+	if err != nil && !failure.Is(err, failure.DefinitionInvalid) {
+		return nil, err
+	}
+	for _, t := range targets {
 		if !asked[t.key()] {
 			all = append(all, Submission{Run: w.id, Channel: t.Channel(), RecipientHash: t.Hash, Recipient: t.Address()})
 		}

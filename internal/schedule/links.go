@@ -63,7 +63,7 @@ func (g *LinkGone) Error() string { return "the link is " + g.Why }
 type LinkLedger interface {
 	Run(ctx context.Context, id string) (Run, error)
 	Submission(ctx context.Context, run, channel, recipientHash string) (Submission, error)
-	Definition(ctx context.Context, id string, version int) (Version, error)
+	Outline(ctx context.Context, id string, version int) (Version, error)
 	Unsubscribed(ctx context.Context, channel, recipientHash, schedule string) (bool, error)
 	Unsubscribe(ctx context.Context, channel, recipientHash, schedule string, at time.Time) error
 	RecordAccess(ctx context.Context, s Submission, at time.Time, id, what string, expires time.Time) error
@@ -171,7 +171,7 @@ func (l *Links) find(ctx context.Context, token string, p purpose) (Submission, 
 	if err != nil {
 		return sub, run, Version{}, err
 	}
-	def, err := l.Ledger.Definition(ctx, run.Schedule, run.Version)
+	def, err := l.Ledger.Outline(ctx, run.Schedule, run.Version)
 	if err != nil {
 		return sub, run, def, fmt.Errorf("link of run %s: %w", sub.Run, err)
 	}

@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"almanac/internal/channel"
 	"almanac/internal/failure"
@@ -35,11 +36,51 @@ func Targets(list []Recipient) []Target {
 	return targets
 }
 
+// TargetReader reads whom a retry sends to.
+type TargetReader interface {
+	// RunTargets are the targets of a retry, as channel#hash; none: all that the definition names. A list that stands apart
+	// and cannot be read any more is definition_invalid.
+	RunTargets(ctx context.Context, r Run) ([]string, error)
+}
+
+// RecipientsOf answers who the recipients of a run are, in the order of its definition, which is whole: all that it
+// names, or those that a retry has frozen. Nothing else decides this.
+func RecipientsOf(ctx context.Context, from TargetReader, r Run, def Version) ([]Target, error) {
+	keys, err := from.RunTargets(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	all := Targets(def.Recipients)
+	if len(keys) == 0 {
+		return all, nil
+	}
+	chosen := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		chosen[k] = true
+	}
+	return slices.DeleteFunc(all, func(t Target) bool { return !chosen[t.key()] }), nil
+}
+
+// recipients are the run's, computed once per attempt.
+func (w *work) recipients(ctx context.Context) ([]Target, error) {
+	if w.all == nil {
+		all, err := RecipientsOf(ctx, w.Ledger, w.run, w.def)
+		if err != nil {
+			return nil, err
+		}
+		w.all = all
+	}
+	return w.all, nil
+}
+
 // deliver works through the recipients: first those that nobody has asked yet, then those whose request must be tried
 // again, so that dead receivers at the head of the list hold up nobody. A passing failure of one throws the attempt back
 // when all have had their turn.
 func (w *work) deliver(ctx context.Context) error {
-	targets := w.run.targets(w.def.Recipients)
+	targets, err := w.recipients(ctx)
+	if err != nil {
+		return err
+	}
 	fresh, again, err := w.split(ctx, targets)
 	if err != nil {
 		return err

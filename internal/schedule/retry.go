@@ -15,6 +15,7 @@ import (
 type RetryLedger interface {
 	Run(ctx context.Context, id string) (Run, error)
 	Submissions(ctx context.Context, run string) ([]Submission, error)
+	TargetReader
 }
 
 // Whom a retry as new sends to.
@@ -23,8 +24,8 @@ const (
 	RetryEveryone = "everyone" // everybody, also who has it already
 )
 
-// MaxTargets bounds the recipients that a retry freezes on its run: 500 of them take some 20 KB of its row.
-const MaxTargets = 500
+// MaxNamed bounds the unknowns that one retry names: each is a decision of a person, and a preview's query holds them.
+const MaxNamed = 500
 
 // RetryRequest is what a person asks for.
 type RetryRequest struct {
@@ -46,19 +47,6 @@ type RetryTarget struct {
 	Target
 	State SubmissionState // in the run that is repeated; empty: it was not asked
 	Why   string
-}
-
-// targets are the recipients of a run: all that its definition names, or those that a retry has frozen.
-func (r Run) targets(list []Recipient) []Target {
-	all := Targets(list)
-	if len(r.Targets) == 0 {
-		return all
-	}
-	chosen := map[string]bool{}
-	for _, k := range r.Targets {
-		chosen[k] = true
-	}
-	return slices.DeleteFunc(all, func(t Target) bool { return !chosen[t.key()] })
 }
 
 // PlanRetry says whom a retry as new of a settled run would send to; it changes nothing. A run whose recorded file must
@@ -85,7 +73,11 @@ func (e *Editor) PlanRetry(ctx context.Context, id string, q RetryRequest) (Retr
 	if err != nil {
 		return p, err
 	}
-	return p, p.choose(list, q.IncludeUnknown)
+	targets, err := RecipientsOf(ctx, e.Ledger, p.Of, p.def)
+	if err != nil {
+		return p, err
+	}
+	return p, p.choose(targets, list, q.IncludeUnknown)
 }
 
 func (q RetryRequest) check() Problems {
@@ -95,8 +87,8 @@ func (q RetryRequest) check() Problems {
 		ps = append(ps, input.Wrong("to", orMissing(q.To), `"missing" or "everyone"`))
 	case q.To == RetryEveryone && len(q.IncludeUnknown) > 0:
 		ps = append(ps, input.Wrong("include_unknown", fmt.Sprintf("%d recipients", len(q.IncludeUnknown)), `none beside to "everyone", which sends to each unknown as well`))
-	case len(q.IncludeUnknown) > MaxTargets:
-		return append(ps, input.Wrong("include_unknown", fmt.Sprintf("%d recipients", len(q.IncludeUnknown)), fmt.Sprintf("at most %d", MaxTargets)))
+	case len(q.IncludeUnknown) > MaxNamed:
+		return append(ps, input.Wrong("include_unknown", fmt.Sprintf("%d recipients", len(q.IncludeUnknown)), fmt.Sprintf("at most %d", MaxNamed)))
 	}
 	for i, hash := range q.IncludeUnknown {
 		if !hashForm.MatchString(hash) {
@@ -127,13 +119,13 @@ func (e *Editor) repeatable(ctx context.Context, r Run) error {
 }
 
 // choose divides the recipients of the run that is repeated.
-func (p *RetryPlan) choose(list []Submission, unknown []string) error {
+func (p *RetryPlan) choose(targets []Target, list []Submission, unknown []string) error {
 	subs := map[string]Submission{}
 	for _, s := range list {
 		subs[s.Channel+"#"+s.RecipientHash] = s
 	}
 	named := map[string]bool{}
-	for _, t := range p.Of.targets(p.def.Recipients) {
+	for _, t := range targets {
 		s := subs[t.key()]
 		listed := slices.Contains(unknown, t.Hash)
 		if listed && s.State != Unknown {
@@ -211,8 +203,6 @@ func (e *Editor) Retry(ctx context.Context, id string, q RetryRequest, reason, p
 		return Run{}, false, err
 	case len(p.Send) == 0:
 		return Run{}, false, &Conflict{Event: "retry as new", Why: "nobody is left to send to; the preview says why", Run: &p.Of}
-	case len(p.Send) > MaxTargets:
-		return Run{}, false, &Conflict{Event: "retry as new", Why: fmt.Sprintf("it would send to %d recipients; at most %d are possible", len(p.Send), MaxTargets), Run: &p.Of}
 	}
 	now, err := e.Clocks.Business(ctx)
 	if err != nil {

@@ -20,16 +20,37 @@ import (
 	"almanac/internal/input"
 )
 
-// Bounds of a definition. Together they keep its row below 100 KB (design.md §3).
+// Bounds of a definition. Together they keep its row below 100 KB (design.md §3): recipients that are too many for it, or
+// too long, stand apart.
 const (
-	MaxName            = 120
-	MaxRecipients      = 10_000
-	MaxRecipientsBytes = 4_000_000 // as JSON: an answer that holds them stays below the 6 MB of a Lambda function's
-	MaxIntroduction    = 2_000
-	MaxWorkspaces      = 500    // that one source names
-	MaxNotify          = 5      // each notice is one action of the settle's transaction
-	maxDefinition      = 90_000 // without its recipients
+	MaxName         = 120
+	MaxRecipients   = 10_000
+	MaxIntroduction = 2_000
+	MaxWorkspaces   = 500    // that one source names
+	MaxNotify       = 5      // each notice is one action of the settle's transaction
+	maxDefinition   = 90_000 // bytes, without its recipients
+
+	// InlineRecipients is how many recipients, or targets of a retry, stand on a row.
+	InlineRecipients = 500
+	// MaxRecipientsBytes bounds the recipients as JSON, so that a request or answer that holds them stays below the 6 MB of
+	// a Lambda function's, quotes escaped. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+	MaxRecipientsBytes = 4_000_000
+	maxDocument        = MaxRecipientsBytes + maxDefinition // bytes as a person writes them
 )
+
+// Apart reports recipients that do not fit the definition's row.
+func (d Definition) Apart() bool {
+	return len(d.Recipients) > InlineRecipients || len(stored(d)) > maxDefinition
+}
+
+// stored is a part of a definition as it is stored.
+func stored(part any) []byte {
+	b, err := json.Marshal(part)
+	if err != nil {
+		panic("schedule: a definition that JSON cannot hold: " + err.Error()) // cannot happen: it came from JSON
+	}
+	return b
+}
 
 // When failures in a row pause a schedule.
 const (
@@ -59,8 +80,8 @@ var Reserved = []string{"workspace", "period_start", "period_end", "scheduled_ti
 // that it returns.
 func ParseDefinition(raw []byte) (Definition, error) {
 	var d Definition
-	if len(raw) > maxDefinition {
-		return d, Problems{input.Wrong("definition", fmt.Sprintf("%d bytes", len(raw)), fmt.Sprintf("at most %d bytes", maxDefinition))}
+	if len(raw) > maxDocument {
+		return d, Problems{input.Wrong("definition", fmt.Sprintf("%d bytes", len(raw)), fmt.Sprintf("at most %d bytes", maxDocument))}
 	}
 	if err := input.Strict(raw, &d); err != nil {
 		return d, Problems{input.ProblemOf(err, "definition", input.FieldNames(reflect.TypeFor[Definition]()))}
@@ -90,11 +111,7 @@ func (d Definition) withDefaults() Definition {
 
 // Hash names a definition by its content: equal definitions make no new version.
 func (d Definition) Hash() string {
-	b, err := json.Marshal(d)
-	if err != nil {
-		panic("schedule: a definition that JSON cannot hold: " + err.Error()) // cannot happen: it came from JSON
-	}
-	sum := sha256.Sum256(b)
+	sum := sha256.Sum256(stored(d))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -135,10 +152,16 @@ func (d Definition) Check() Problems {
 	return c.Problems
 }
 
-// stored checks the size of the row that the definition becomes: JSON spells some characters with six bytes.
+// stored checks the size of the row that the definition becomes, and of its recipients: JSON spells some characters with
+// six bytes.
 func (c *checker) stored(d Definition) {
-	if b, err := json.Marshal(d); err == nil && len(b) > maxDefinition {
-		c.Bad("definition", fmt.Sprintf("%d bytes as it is stored", len(b)), fmt.Sprintf("at most %d bytes; <, > and & count as six each", maxDefinition))
+	const six = "; <, > and & count as six each"
+	if n := len(stored(d.Recipients)); n > MaxRecipientsBytes {
+		c.Bad("recipients", fmt.Sprintf("%d bytes as they are stored", n), fmt.Sprintf("at most %d bytes", MaxRecipientsBytes)+six)
+	}
+	d.Recipients = nil
+	if n := len(stored(d)); n > maxDefinition {
+		c.Bad("definition", fmt.Sprintf("%d bytes as it is stored, without its recipients", n), fmt.Sprintf("at most %d bytes", maxDefinition)+six)
 	}
 }
 
@@ -213,9 +236,17 @@ func (c *checker) notices(d Definition) {
 	c.addresses("notify", d.Notify)
 }
 
+// maxWrong is how many problems of one list are told: an answer must not grow with the mistakes in it.
+const maxWrong = 50
+
 // addresses checks each entry of a list of recipients.
 func (c *checker) addresses(list string, rs []Recipient) {
+	before := len(c.Problems)
 	for i, r := range rs {
+		if len(c.Problems)-before >= maxWrong {
+			c.Bad(list, fmt.Sprintf("wrong in %d places or more; from entry %d on nothing was checked", maxWrong, i), "these corrected first")
+			return
+		}
 		field := fmt.Sprintf("%s[%d]", list, i)
 		switch {
 		case r.Email != "" && r.Webhook != "":

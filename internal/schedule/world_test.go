@@ -170,6 +170,7 @@ func (w *world) cloud() {
 // wire builds the functions as package boot does, over the cloud in memory.
 func (w *world) wire() {
 	w.store = store.New(twiceDynamo{w.db, w}, "Schedules", "test")
+	w.store.Lists = bucket.Lists{API: twiceS3{w.s3, w}, Bucket: "files"}
 	w.store.Pause = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	clocks := schedule.Clocks{Wall: w.wall, Business: w.business}
 	log, count := boot.NewLogger(w.log), boot.NewMetrics(io.MultiWriter(w.log), "Almanac", "test", w.wall)
@@ -193,7 +194,9 @@ func (w *world) wire() {
 	w.sandbox()
 	settler := *w.deliverer
 	settler.Files, settler.Sources, settler.Notices = nil, nil, nil // what schedule-exhaust does not hold
-	w.dispatcher = &schedule.Dispatcher{Ledger: w.store, Queue: w.queue, Clocks: clocks, Timing: w.timing, Token: w.token, Log: log, Count: counted}
+	ticking := *w.store
+	ticking.Lists = nil // the tick has no right to the bucket
+	w.dispatcher = &schedule.Dispatcher{Ledger: &ticking, Queue: w.queue, Clocks: clocks, Timing: w.timing, Token: w.token, Log: log, Count: counted}
 	w.consumer = boot.Consumer{Handle: func(ctx context.Context, body string) schedule.Disposition { return w.deliverer.Handle(ctx, body) }, Hide: w.queue.Hide, Log: log}
 	w.letters = boot.DeadLetters{Handle: (&schedule.Exhauster{Deliverer: &settler, Ledger: w.store, Queue: w.queue, QueueName: "query-runs"}).Handle, Log: log}
 	w.editor = &schedule.Editor{Ledger: w.store, Queue: w.queue, Clocks: clocks, Timing: w.timing, Token: w.token, Log: log}

@@ -156,6 +156,9 @@ const (
 	// outbox
 	NextAt = "next_at" // wall time from which the sweep has a notice sent
 
+	// send rate
+	TakenUntil = "taken_until" // wall time in epoch microseconds, up to which all send times are taken
+
 	// control and clock
 	DispatchOff = "dispatch_off"
 	SendOff     = "send_off"
@@ -236,15 +239,15 @@ const (
 	DirSchedules  = "schedule"
 	DirWorkspaces = "workspace"
 	DirSources    = "source"
-)
-
-// DirScheduleName sorts a schedule below its workspace.
 
 	DirSuppressions = "suppression"
-func DirScheduleName(workspace, schedule string) string { return workspace + "/" + schedule }
+)
 
 // DirSuppressionName names a suppressed recipient in the directory.
 func DirSuppressionName(channel, recipientHash string) string { return channel + "#" + recipientHash }
+
+// DirScheduleName sorts a schedule below its workspace.
+func DirScheduleName(workspace, schedule string) string { return workspace + "/" + schedule }
 
 // RunID names a run in messages, logs and routes: schedule and occurrence key.
 func RunID(schedule, occurrence string) string { return schedule + "@" + occurrence }
@@ -290,6 +293,9 @@ func DeadLetterKey(messageID string) Key { return Key{"DEAD", Sort(DeadPrefix + 
 func ControlKey(stage string) Key        { return Key{"CONTROL", Sort(stage)} }
 func ClockKey(stage string) Key          { return Key{"CONTROL", Sort(stage + "#CLOCK")} }
 
+// SendRateKey is the row by which all workers of a stage share a channel's send rate.
+func SendRateKey(channel, stage string) Key { return Key{Partition("RATE#" + channel), Sort(stage)} }
+
 // OutboxShards is how many partitions the outbox is spread over. It is nearly always empty, and each tick reads them all.
 // It can grow; shrinking it would hide items.
 const OutboxShards = 4
@@ -315,12 +321,6 @@ func SplitNoticeID(id string) (run, channel, recipientHash string, ok bool) {
 	return parts[0], parts[2], parts[3], ok
 }
 
-// ResendID names a person's wish that a recipient's request be sent again.
-func ResendID(run, channel, recipientHash, wish string) string {
-	return strings.Join([]string{run, channel, recipientHash, wish}, "#")
-}
-
-// SplitResendID takes a resend's id apart; ok is false where it is none.
 // SplitDeliveryKey takes apart the key under which a request went to its receiver: run/channel#recipient, and /n for the
 // n-th request from the second on; ok is false where it is none.
 func SplitDeliveryKey(key string) (run, channel, recipientHash string, ok bool) {
@@ -336,6 +336,12 @@ func SplitDeliveryKey(key string) (run, channel, recipientHash string, ok bool) 
 	return run, channel, recipientHash, true
 }
 
+// ResendID names a person's wish that a recipient's request be sent again.
+func ResendID(run, channel, recipientHash, wish string) string {
+	return strings.Join([]string{run, channel, recipientHash, wish}, "#")
+}
+
+// SplitResendID takes a resend's id apart; ok is false where it is none.
 func SplitResendID(id string) (run, channel, recipientHash, wish string, ok bool) {
 	parts := strings.Split(id, "#")
 	if len(parts) != 4 || parts[1] == "" || parts[2] == "" || parts[3] == "" {

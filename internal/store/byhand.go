@@ -96,7 +96,8 @@ func (s *Store) DeadLetterPage(ctx context.Context, from string, limit int) ([]s
 
 func decodeVersion(it item) (schedule.Version, error) {
 	var t times
-	v := schedule.Version{Number: num(it, schema.Version), Hash: str(it, schema.Hash), CreatedBy: str(it, schema.CreatedBy), CreatedAt: t.read(it, schema.CreatedAt)}
+	v := schedule.Version{Number: num(it, schema.Version), Hash: str(it, schema.Hash), CreatedBy: str(it, schema.CreatedBy), CreatedAt: t.read(it, schema.CreatedAt),
+		List: schedule.ListRef{Hash: str(it, schema.RecipientsHash), Count: num(it, schema.RecipientsCount)}}
 	if err := json.Unmarshal([]byte(str(it, schema.Body)), &v.Definition); err != nil {
 		return v, fmt.Errorf("version %d: %w", v.Number, err)
 	}

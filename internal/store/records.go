@@ -142,7 +142,8 @@ func decodeRun(it item) (schedule.Run, error) {
 		WakeAt: t.read(it, schema.WakeAt), FileExpires: t.read(it, schema.FileExpires), LinkExpires: t.read(it, schema.LinkExpires), LinksRevoked: t.read(it, schema.LinksRevoked), QueryNumber: num(it, schema.QueryNumber),
 		QueryID: str(it, schema.QueryID), QueryEnded: flag(it, schema.QueryEnded), ErrorCode: str(it, schema.ErrorCode),
 		ErrorText: str(it, schema.ErrorText), StopBy: str(it, schema.StopBy), StopWhy: str(it, schema.StopWhy),
-		RequestedBy: str(it, schema.RequestedBy), RequestHash: str(it, schema.RequestHash), RetryOf: str(it, schema.RetryOf), Targets: list(it, schema.Targets), CreatedAt: t.read(it, schema.CreatedAt),
+		RequestedBy: str(it, schema.RequestedBy), RequestHash: str(it, schema.RequestHash), RetryOf: str(it, schema.RetryOf), Targets: list(it, schema.Targets),
+		TargetList: schedule.ListRef{Hash: str(it, schema.TargetsHash), Count: num(it, schema.TargetsCount)}, CreatedAt: t.read(it, schema.CreatedAt),
 		SettledAt: t.read(it, schema.SettledAt), SettledBy: str(it, schema.SettledBy), Submitted: num(it, schema.Submitted),
 		SkippedN: num(it, schema.Skipped), History: str(it, schema.History), Timeline: list(it, schema.Timeline),
 	}
@@ -207,8 +208,8 @@ func decodeSubmission(it item) (schedule.Submission, error) {
 		Tries: num(it, schema.Tries), Token: str(it, schema.Token), ProviderID: str(it, schema.ProviderID), Reason: str(it, schema.Reason),
 		Detail: str(it, schema.Detail), RevokedAt: t.read(it, schema.RevokedAt), UpdatedAt: t.read(it, schema.UpdatedAt), RetryAt: t.read(it, schema.RetryAt),
 	}
-	if b := raw(it, schema.Frozen); len(b) > 0 {
 	s.Feedback = decodeFeedback(it, &t)
+	if b := raw(it, schema.Frozen); len(b) > 0 {
 		var f frozenRow
 		if err := json.Unmarshal(b, &f); err != nil {
 			return s, fmt.Errorf("submission %s: frozen body: %w", k, err)

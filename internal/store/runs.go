@@ -38,7 +38,9 @@ func (s *Store) Admit(ctx context.Context, a schedule.Admission) error {
 		schema.RequestedBy: r.RequestedBy, schema.RequestHash: r.RequestHash, schema.CreatedAt: r.CreatedAt, schema.AdmittedBy: a.Token,
 		schema.ExpiresAt: a.TTL.Unix(), schema.Timeline: []string{entry(r.CreatedAt, "admitted")},
 	})
-	retryAttributes(put, r)
+	if err := s.retryAttributes(ctx, put, r); err != nil {
+		return err
+	}
 	w, err := advance(step[schedule.RunState, schedule.RunEvent]{
 		table: schedule.Runs, from: transition.Absent, event: schedule.Admit, key: runKey(r), put: put,
 		facts: facts{decided: []transition.Guard{schedule.ScheduleAsRead}},
@@ -60,15 +62,26 @@ func (s *Store) Admit(ctx context.Context, a schedule.Admission) error {
 	return s.transact(ctx, ws...)
 }
 
-// retryAttributes are what a retry as new brings: the run it repeats, whom it sends to, and the recorded file.
-func retryAttributes(put item, r schedule.Run) {
+// retryAttributes are what a retry as new brings: the run it repeats, whom it sends to, and the recorded file. More targets
+// than fit its row are kept apart, before the row.
+func (s *Store) retryAttributes(ctx context.Context, put item, r schedule.Run) error {
 	if r.RetryOf == "" {
-		return
+		return nil
 	}
-	put[schema.RetryOf], put[schema.Targets] = attr(r.RetryOf), attr(r.Targets)
+	put[schema.RetryOf] = attr(r.RetryOf)
+	if len(r.Targets) <= schedule.InlineRecipients {
+		put[schema.Targets] = attr(r.Targets)
+	} else {
+		ref, err := s.freeze(ctx, r.Targets, len(r.Targets))
+		if err != nil {
+			return err
+		}
+		put[schema.TargetsHash], put[schema.TargetsCount] = attr(ref.Hash), attr(ref.Count)
+	}
 	if r.File != nil {
 		put[schema.File], put[schema.FileExpires], put[schema.LinkExpires] = attr(encodeFile(*r.File)), attr(r.FileExpires), attr(r.LinkExpires)
 	}
+	return nil
 }
 
 // moveOn is the schedule's part of an admission: next due and last_nominal move on, open_run names the run.
@@ -291,10 +304,10 @@ func (s *Store) consequences(ctx context.Context, r schedule.Run, l lease, o sch
 	return ws, ns, nil
 }
 
-// defined is the definition that a schedule has now. One that is gone, or that nobody can read, must not keep a run from
-// settling: then nobody is told, and the product's own limit holds.
+// defined is the definition that a schedule has now, as far as its row tells: who is told stands there. One that is gone,
+// or that nobody can read, must not keep a run from settling: then nobody is told, and the product's own limit holds.
 func (s *Store) defined(ctx context.Context, sched schedule.Schedule) (schedule.Definition, error) {
-	v, err := s.Definition(ctx, sched.ID, sched.Version)
+	v, err := s.Outline(ctx, sched.ID, sched.Version)
 	var down *failure.Failure
 	if errors.As(err, &down) {
 		return schedule.Definition{}, err

@@ -22,22 +22,6 @@ func (s *Store) Schedule(ctx context.Context, id string) (schedule.Schedule, err
 	return decodeSchedule(it)
 }
 
-// Definition reads one immutable version.
-func (s *Store) Definition(ctx context.Context, id string, version int) (schedule.Version, error) {
-	it, err := s.get(ctx, schema.DefinitionKey(id, version))
-	if err != nil {
-		return schedule.Version{}, err
-	}
-	if len(it) == 0 {
-		return schedule.Version{}, schedule.ErrNotFound
-	}
-	v, err := decodeVersion(it)
-	if err != nil {
-		return v, fmt.Errorf("definition of %s: %w", id, err)
-	}
-	return v, nil
-}
-
 // CreateSchedule records a schedule and its first version.
 func (s *Store) CreateSchedule(ctx context.Context, v schedule.Version, sched schedule.Schedule, skips []schedule.Skip, ttl time.Time, a schedule.Audit) error {
 	put := compact(map[string]any{
@@ -51,24 +35,36 @@ func (s *Store) CreateSchedule(ctx context.Context, v schedule.Version, sched sc
 	if err != nil {
 		return err
 	}
-	def, err := definitionWrite(v)
+	def, err := s.definitionWrite(ctx, v)
 	if err != nil {
 		return err
 	}
 	return s.transact(ctx, withSkips([]write{w, def, auditWrite(a)}, skips, ttl)...)
 }
 
-// definitionWrite puts a version. It carries no condition of its own: it only ever goes with the write that moves the
-// schedule to this version, and what a deleted schedule of the same id left behind may be overwritten.
-func definitionWrite(v schedule.Version) (write, error) {
+// definitionWrite puts a version, after its recipients where they stand apart. It carries no condition of its own: it only
+// ever goes with the write that moves the schedule to this version, and what a deleted schedule of the same id left behind
+// may be overwritten.
+func (s *Store) definitionWrite(ctx context.Context, v schedule.Version) (write, error) {
+	var err error
+	if v.List = (schedule.ListRef{}); v.Apart() {
+		if v.List, err = s.freeze(ctx, v.Recipients, len(v.Recipients)); err != nil {
+			return write{}, err
+		}
+		v.Recipients = nil
+	}
 	body, err := json.Marshal(v.Definition)
 	if err != nil {
 		return write{}, fmt.Errorf("definition %s: %w", v.ID, err)
 	}
 	key := schema.DefinitionKey(v.ID, v.Number)
 	w := write{event: "save definition", key: key, put: keyItem(key)}
-	for k, val := range compact(map[string]any{schema.Version: v.Number, schema.Hash: v.Hash, schema.Body: string(body), schema.CreatedBy: v.CreatedBy, schema.CreatedAt: v.CreatedAt}) {
+	for k, val := range compact(map[string]any{schema.Version: v.Number, schema.Hash: v.Hash, schema.Body: string(body), schema.CreatedBy: v.CreatedBy, schema.CreatedAt: v.CreatedAt,
+		schema.RecipientsHash: v.List.Hash}) {
 		w.put[k] = val
+	}
+	if v.List.Hash != "" {
+		w.put[schema.RecipientsCount] = attr(v.List.Count)
 	}
 	return w, nil
 }
@@ -101,7 +97,7 @@ func (s *Store) EditSchedule(ctx context.Context, v schedule.Version, sched sche
 	if err != nil {
 		return err
 	}
-	def, err := definitionWrite(v)
+	def, err := s.definitionWrite(ctx, v)
 	if err != nil {
 		return err
 	}

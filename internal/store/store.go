@@ -29,6 +29,9 @@ type Store struct {
 	DB    DynamoDB
 	Table string
 	Stage string
+	// Lists keeps what does not fit a row. Nil in functions that neither save definitions nor need to know recipients:
+	// there Outline serves, and a list that stands apart is an error.
+	Lists Lists
 	// Pause waits between tries after a transaction conflict or a throttle. Tests replace it.
 	Pause func(ctx context.Context, d time.Duration) error
 }

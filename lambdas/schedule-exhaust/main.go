@@ -11,6 +11,6 @@ import (
 )
 
 func main() {
-	f := boot.Must(boot.Start(context.Background(), boot.EnvQueryQueue))
+	f := boot.Must(boot.Start(context.Background(), boot.EnvQueryQueue, boot.EnvFilesBucket))
 	lambda.Start(boot.DeadLetters{Handle: f.Exhauster().Handle, Log: f.Log}.Batch)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"almanac/internal/api"
+	"almanac/internal/artifact/bucket"
 	"almanac/internal/memcloud"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
@@ -20,12 +21,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
 // Product is the API with what stands behind it. Both clocks are held.
 type Product struct {
 	Store *store.Store
 	DB    *memcloud.Dynamo
+	Files *memcloud.S3 // the bucket "files"
 	API   api.API
 
 	mu       sync.Mutex
@@ -45,6 +48,11 @@ func New(t testing.TB) *Product {
 		t.Fatal(err)
 	}
 	p.Store = store.New(p.DB, "Schedules", "test")
+	p.Files = memcloud.NewS3(p.Wall)
+	if _, err := p.Files.CreateBucket(context.Background(), &s3.CreateBucketInput{Bucket: aws.String("files")}); err != nil {
+		t.Fatal(err)
+	}
+	p.Store.Lists = bucket.Lists{API: p.Files, Bucket: "files"}
 	p.Store.Pause = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	timing := schedule.DefaultTiming()
