@@ -34,6 +34,7 @@ type Workspace struct {
 type PlanLedger interface {
 	Reading
 	Workspaces(ctx context.Context) ([]Workspace, error)
+	Owners(ctx context.Context) ([]Owner, error)
 	// Definitions are the versions in force of all definitions.
 	Definitions(ctx context.Context) ([]Version, error)
 	SeriesNames(ctx context.Context) ([]Series, error)
@@ -56,7 +57,10 @@ type Planning struct {
 	Event Event // Plan, PlanIneligible or Request
 	Run   Run   // complete: state by the event
 	Head  Head  // as read
-	Token string
+	// LateAt is the head's from then on: the business time from which the month is late while nothing of it is published.
+	// Zero: nobody waits for it, because it is skipped for policy, or was published before.
+	LateAt time.Time
+	Token  string
 	Audit *Audit // of a request
 }
 
@@ -139,8 +143,18 @@ type ReconcileLedger interface {
 	// admitted; removing an id that is not there changes nothing.
 	Free(ctx context.Context, owner, run string) error
 	// Late suggests periods that are late at now, and series whose first month that was never planned is.
-	Late(ctx context.Context, shard int, now time.Time, from string, limit int) (list []Period, oldest time.Time, next string, err error)
-	// Leftovers suggests final runs that may be cleaned at now; Cleaned takes one off the list.
-	Leftovers(ctx context.Context, shard int, now time.Time, from string, limit int) (runs []string, next string, err error)
+	Late(ctx context.Context, shard int, now time.Time, from string, limit int) (list []Lateness, next string, err error)
+	Series(ctx context.Context, s Series) (SeriesRow, error)
+	// Leftovers suggests runs that settled for good at or before until, skipped ones left out, and have not been cleaned;
+	// Cleaned takes one off the list.
+	Leftovers(ctx context.Context, shard int, until time.Time, from string, limit int) (runs []string, next string, err error)
+	Chunks(ctx context.Context, run string, generation, from, limit int) ([]Chunk, error)
 	Cleaned(ctx context.Context, run string) error
+}
+
+// Lateness is one entry of the index of late periods.
+type Lateness struct {
+	Series
+	Month calendar.Month // zero: the series' first month that was never planned
+	Since time.Time      // business time from which it is late
 }

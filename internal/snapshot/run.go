@@ -58,8 +58,7 @@ type Head struct {
 	LatestState State  // skipped matters: a skipped latest may be planned again
 	LatestWhy   string // of a skipped or cancelled latest
 	Active      int    // the version under way; 0: none
-	LateAt      time.Time
-	Waived      string
+	LateAt      time.Time // business time from which it is late; zero: published, or nobody waits for it
 }
 
 // Pointer is a period's current version. Every move is a publication or a recorded roll back.
