@@ -6,12 +6,13 @@ import (
 )
 
 // What a run asks of AWS, through the real dispatcher, consumer, store, queue and bucket, beside the floor: 10 write
-// units and 2 per recipient, 3 SQS requests, 1 invocation, 1 S3 PUT. Reads and index writes have no floor; they are
+// units and 2 per recipient, and 1 for its mails' turns at the account's send rate, 3 SQS requests, 1 invocation, 1 S3 PUT. Reads and index writes have no floor; they are
 // printed, so that a change is seen.
 func TestCallsOfARunBesideTheFloor(t *testing.T) {
 	for _, recipients := range [][]string{{"a@x.com"}, {"a@x.com", "b", "c"}} {
 		t.Run(fmt.Sprintf("%d recipients", len(recipients)), func(t *testing.T) {
 			w := newWorld(t)
+			turns := w.watchTakes()
 			w.apply(w.definition("s", recipients...))
 			w.to(firstDue)
 			before, sqs, puts, gets := w.db.Units(), w.sqs.Requests(), w.s3.PutClass(), w.s3.Requests()
@@ -26,7 +27,8 @@ func TestCallsOfARunBesideTheFloor(t *testing.T) {
 				what        string
 				floor, real int
 			}{
-				{"DynamoDB write units", 10 + 2*len(recipients), int(total.TableWrite)},
+				{"DynamoDB write units", 10 + 2*len(recipients), int(total.TableWrite) - turns.units},
+				{"and for its mails' turns", 1, turns.units}, // one for every 2 s worth of the send rate
 				{"SQS send", 1, after["SendMessageBatch"] - sqs["SendMessageBatch"]},
 				{"SQS receive", 1, after["ReceiveMessage"] - sqs["ReceiveMessage"]},
 				{"SQS delete", 1, after["DeleteMessage"] - sqs["DeleteMessage"]},

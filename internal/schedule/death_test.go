@@ -183,6 +183,12 @@ var paths = []path{
 	{name: "yields", state: schedule.Succeeded, other: unknownToo, prepare: func(w *world) {
 		w.hooks.during = func(string, int) { w.advance(deliverTime - 10*time.Second) }
 	}},
+	{name: "D10 waits for its turn", options: []option{mailRate(1)}, state: schedule.Succeeded, other: unknownToo, prepare: func(w *world) {
+		w.taken(firstDue.Add(20 * time.Second))
+	}},
+	{name: "D10 no turn in time", options: []option{mailRate(1)}, state: schedule.Succeeded, other: unknownToo, prepare: func(w *world) {
+		w.taken(firstDue.Add(8 * time.Minute))
+	}},
 	{name: "wrong query", state: schedule.Failed, code: failure.QueryInvalid, define: func(d *schedule.Definition) { d.Query = "SELECT nothing" }},
 	{name: "D14 first failure", told: "failed", state: schedule.Failed, code: failure.QueryInvalid, define: func(d *schedule.Definition) { d.Query = "SELECT nothing" }},
 	{name: "D14 pause", told: "paused", streak: 4, state: schedule.Failed, code: failure.QueryInvalid, define: func(d *schedule.Definition) {

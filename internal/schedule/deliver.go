@@ -67,6 +67,7 @@ type Deliverer struct {
 	Notices  map[string]channel.Announcer // by channel; nil: notices are left to the sweep
 	Clocks   Clocks
 	Timing   Timing
+	Pace     Pace          // the account's send rate
 	Token    func() string // fencing tokens and link secrets: at least 128 random bits, URL-safe
 	Entropy  func() []byte // 16 random bytes
 	Links    LinkBase
@@ -125,6 +126,8 @@ type work struct {
 	unsure bool            // whether a file was recorded: the reply was lost, and so was the read after it
 	bytes  []byte          // the file's content, read once where it is attached
 	put    []Notice        // what the settle has to tell
+	rest   []Target        // whom this attempt has yet to ask
+	turns  map[string]*turns
 }
 
 var errLost = errors.New("another worker holds the run")

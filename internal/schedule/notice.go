@@ -78,15 +78,24 @@ func (w *work) announce(ctx context.Context) {
 // handleNotice works on a message of the sweep.
 func (d *Deliverer) handleNotice(ctx context.Context, id string) Disposition {
 	if err := d.tell(ctx, id); err != nil {
-		d.Log.Error("a notice's row could not be read or removed; the message comes again", "notice", id, "code", failure.From(err).Code, "error", err.Error())
+		d.Log.Error("a notice's rows could not be read or written; the message comes again", "notice", id, "code", failure.From(err).Code, "error", err.Error())
 		return again(d.Timing.BackoffBase.Std())
 	}
 	return done
 }
 
-// tell tries a notice once. An error means that its row could not be read or removed; what the receiver does not take is
+// tell tries a notice once. An error means that a row could not be read or written; what the receiver does not take is
 // none: the row stays, and the sweep comes back to it.
 func (d *Deliverer) tell(ctx context.Context, id string) error {
+	var held turns
+	for {
+		if err := d.tellOnce(ctx, id, &held); !errors.Is(err, errLookAgain) {
+			return err
+		}
+	}
+}
+
+func (d *Deliverer) tellOnce(ctx context.Context, id string, held *turns) error {
 	log := d.Log.With("notice", id)
 	look, err := d.Ledger.BeforeNotice(ctx, id)
 	if errors.Is(err, ErrNotFound) {
@@ -108,11 +117,30 @@ func (d *Deliverer) tell(ctx context.Context, id string) error {
 	case d.Notices[n.Channel] == nil:
 		v = channel.Verdict{Outcome: channel.RunRefused, Failure: failure.New(failure.ChannelMisconfig, "channel %q is not set up in this stage", n.Channel)}
 	default:
-		try, cancel := context.WithTimeout(ctx, d.Timing.SendTimeout.Std())
-		v = d.Notices[n.Channel].Announce(try, n.Notice)
-		cancel()
+		if v, err = d.say(ctx, n, held); err != nil {
+			return err
+		}
 	}
 	return d.told(ctx, n, v, log)
+}
+
+// say asks the receiver, in its turn. Without a turn in this invocation the receiver was not asked.
+func (d *Deliverer) say(ctx context.Context, n Notice, held *turns) (channel.Verdict, error) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		end = d.Clocks.Wall().Add(time.Minute)
+	}
+	err := d.await(ctx, held, n.Channel, 1, end.Add(-d.Timing.Reserve.Std()))
+	var none noTurn
+	switch {
+	case errors.As(err, &none):
+		return channel.Verdict{Outcome: channel.NotAccepted, Failure: none.failure()}, nil
+	case err != nil:
+		return channel.Verdict{}, err
+	}
+	try, cancel := context.WithTimeout(ctx, d.Timing.SendTimeout.Std())
+	defer cancel()
+	return d.Notices[n.Channel].Announce(try, n.Notice), nil
 }
 
 // unannounced says why an address is not told at all.

@@ -26,6 +26,7 @@ type mailbox struct {
 	w      *world
 	mu     sync.Mutex
 	asked  map[string]int
+	at     []time.Time // of every request
 	kept   []letter
 	answer func(to string, n int) error // nil: every request is accepted
 	during func(to string)              // while a request is under way
@@ -55,6 +56,7 @@ func (m *mailbox) SendRawEmail(ctx context.Context, in *ses.SendRawEmailInput, _
 		m.asked = map[string]int{}
 	}
 	m.asked[to]++
+	m.at = append(m.at, m.w.wall())
 	n := m.asked[to]
 	m.mu.Unlock()
 	if m.answer != nil {

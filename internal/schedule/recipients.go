@@ -86,7 +86,9 @@ func (w *work) deliver(ctx context.Context) error {
 		return err
 	}
 	var passing *failure.Failure
-	for i, t := range append(fresh, again...) {
+	list := append(fresh, again...)
+	for i, t := range list {
+		w.rest = list[i:]
 		if err := w.timeFor(ctx); err != nil {
 			if passing != nil && (i >= len(fresh) || !w.fresh) {
 				return passing // everybody was asked: the receiver's wish counts, not this invocation's time
@@ -186,7 +188,7 @@ func (w *work) one(ctx context.Context, t Target) error {
 		}
 		err = w.step(ctx, t, look)
 		var c *Conflict
-		if errors.As(err, &c) && c.Submission != nil {
+		if errors.Is(err, errLookAgain) || errors.As(err, &c) && c.Submission != nil {
 			continue // the submission is not as read: look again
 		}
 		return err

@@ -96,6 +96,9 @@ func (d *Deliverer) handleResend(ctx context.Context, id string) Disposition {
 	run, channelName, hash, wish, _ := schema.SplitResendID(id)
 	w := &work{Deliverer: d, id: run, log: d.Log.With("run", run, "recipient", hash, "channel", channelName)}
 	wait, err := w.resend(ctx, channelName, hash, wish)
+	for errors.Is(err, errLookAgain) {
+		wait, err = w.resend(ctx, channelName, hash, wish)
+	}
 	if err == nil && wait == 0 {
 		err = w.record(ctx, func(ctx context.Context) error { return d.Ledger.RemoveNotice(ctx, id) })
 	}
@@ -179,6 +182,9 @@ func (w *work) again(ctx context.Context, sub Submission, look Look, now time.Ti
 	if reason == "" {
 		taken.Tries++
 		if taken.Frozen, err = ch.Freeze(ctx, w.delivery(t, taken), now, w.Entropy()); err != nil {
+			return err
+		}
+		if err := w.turn(ctx, t.Channel()); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,9 @@ func (w *work) first(ctx context.Context, t Target, look Look) error {
 		if sub.Frozen, err = ch.Freeze(ctx, w.delivery(t, sub), w.Clocks.Wall(), w.Entropy()); err != nil {
 			return err
 		}
+		if err := w.turn(ctx, t.Channel()); err != nil {
+			return err
+		}
 	}
 	if err := w.timeFor(ctx); err != nil {
 		return err
@@ -70,6 +73,11 @@ func (w *work) once(ctx context.Context, t Target, sub Submission, look Look) er
 			return err
 		}
 		take.Frozen = &sub.Frozen
+	}
+	if reason == "" {
+		if err := w.turn(ctx, t.Channel()); err != nil {
+			return err
+		}
 	}
 	sub.UpdatedAt = w.Clocks.Wall()
 	if err := w.Ledger.TakeOver(ctx, sub, take); err != nil {

@@ -67,6 +67,7 @@ type world struct {
 	maxReceive int // of the delivery queue
 	step       time.Duration
 	timing     schedule.Timing
+	rate       int // mails a second
 
 	mu     sync.Mutex
 	now    time.Time
@@ -95,6 +96,7 @@ type world struct {
 	links      *schedule.Links
 
 	faults faults
+	paused func(time.Duration) // while a worker waits for its turn to send
 }
 
 // option changes a world before it is wired.
@@ -102,11 +104,14 @@ type option func(*world)
 
 func maxReceive(n int) option { return func(w *world) { w.maxReceive = n } }
 
+// mailRate is the account's send rate; 0: none.
+func mailRate(n int) option { return func(w *world) { w.rate = n } }
+
 func timing(change func(*schedule.Timing)) option { return func(w *world) { change(&w.timing) } }
 
 func newWorld(t testing.TB, options ...option) *world {
 	t.Helper()
-	w := &world{t: t, maxReceive: 20, step: time.Second, timing: schedule.DefaultTiming(), now: start, live: map[*invocation]bool{}, counts: map[string]int{}}
+	w := &world{t: t, maxReceive: 20, step: time.Second, timing: schedule.DefaultTiming(), rate: 200, now: start, live: map[*invocation]bool{}, counts: map[string]int{}}
 	w.timing.Parallel = 1
 	for _, o := range options {
 		o(w)
@@ -188,6 +193,7 @@ func (w *world) wire() {
 		Ledger: w.store, Files: files{&bucket.Store{API: twiceS3{w.s3, w}, Bucket: "files", Pause: w.store.Pause}},
 		Channels: map[string]channel.Channel{channel.Email: mail, channel.Webhook: tap{hook, w}},
 		Notices:  map[string]channel.Announcer{channel.Email: mail, channel.Webhook: noticeTap{hook, w}},
+		Pace:     schedule.Pace{Times: w.store, Rates: map[string]int{channel.Email: w.rate}, Pause: w.pause},
 		Clocks:   clocks, Timing: w.timing, Token: w.token, Entropy: w.entropy, Links: "https://almanac.example",
 		Allowed: boot.AllowList(nil), Log: log, Count: counted,
 	}
@@ -298,6 +304,18 @@ func (w *world) advance(d time.Duration) {
 			inv.expire()
 		}
 	}
+}
+
+// pause lets a wait of a worker pass at once. Waits of several workers that began together pass together.
+func (w *world) pause(ctx context.Context, d time.Duration) error {
+	until := w.wall().Add(d)
+	if w.paused != nil {
+		w.paused(d)
+	}
+	if left := until.Sub(w.wall()); left > 0 {
+		w.advance(left)
+	}
+	return ctx.Err()
 }
 
 // to moves both clocks to an instant of business time.

@@ -19,6 +19,7 @@
 //	notice            OUTBOX#shard / OUT#run#kind#chan#recipient put in the settle's transaction; next_at as read
 //	resend            OUTBOX#shard / OUT#run#chan#recipient#wish put in the wish's transaction; next_at as read
 //	control           CONTROL / stage                            put if both switches stand as read, in one transaction with its audit
+//	send rate         RATE#channel / stage                       taken_until as read
 //	business clock    CONTROL / stage#CLOCK                      put; read in the local profile only
 //
 // An audit's subject is what was acted on: a schedule's id, a run's id, "workspace id", "source name". Its id is the
@@ -31,7 +32,6 @@
 // A notice (an item of the outbox) holds all that it is rendered from. Its worker sends and deletes it at once; what was
 // left the sweep has sent, and TTL takes it after four days.
 //
-// A submission holds what its body is rendered from; a webhook's holds the whole body, deflated (RFC 1951).
 // What a mail service says of a mail after it has accepted it stands beside the outcome, on the submission: the first
 // bounce, complaint and rejection each, set if absent. A submission that has expired is not brought back. A permanent
 // bounce and a complaint suppress the address for every schedule; the record is kept when a person lifts it, so that
@@ -39,6 +39,7 @@
 //
 // A send rate is one number: the wall time, in microseconds, up to which all send times of a channel are taken.
 //
+// A submission holds what its body is rendered from; a webhook's holds the whole body, deflated (RFC 1951).
 //
 // A definition whose recipients do not fit its row (more than 500, or too many bytes), and a retry with more than 500
 // targets, name an object of the files bucket instead: recipients/<SHA-256 of its bytes>.json, put before the row. The
@@ -68,8 +69,8 @@
 //	queued runs to look at, a shard           open: open_shard queued#…, wake_at  eventual; suggests only
 //	schedules of a workspace, or all          directory: dir_kind, dir_name       eventual; rows read consistently after
 //	workspaces, sources                       directory: dir_kind, dir_name       eventual; rows read consistently after
-//	one schedule, definition, run, workspace, its key                             consistent
 //	suppressed recipients                     directory: dir_kind, dir_name       eventual; rows read consistently after
+//	one schedule, definition, run, workspace, its key                             consistent
 //	  source, submission, control, suppression, send rate
 //	runs of a schedule                        SCHED#id, RUN#…                     consistent
 //	skip records of a schedule                SCHED#id, SKIP#…                    consistent
@@ -103,5 +104,5 @@
 //	record file, record query, ask to stop           –     0      –
 //	settle                                           –     1      –
 //	save a workspace or source; again                –     –      1; 0
-package schema
 //	suppress, lift                                   –     –      1
+package schema
