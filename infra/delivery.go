@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -141,6 +142,7 @@ func newDeliver(stack awscdk.Stack, scope constructs.Construct, d Deployment, s 
 			boot.EnvQueryQueue:     *made.query.queue.QueueUrl(),
 			boot.EnvMailFrom:       d.Settings.MailFrom,
 			boot.EnvMailName:       d.Settings.MailName,
+			boot.EnvMailRate:       strconv.Itoa(d.Settings.MailRate),
 			boot.EnvPublicURL:      publicURL,
 			boot.EnvPrivateNets:    d.privateNetworks(),
 			boot.EnvAllowList:      strings.Join(d.Settings.Recipients, ","),

@@ -37,6 +37,7 @@ type Profile struct {
 	DeliverConcurrency int // deliver-query functions at once (SQS event source: 2 to 1,000)
 	ExhaustConcurrency int
 	MaxReceiveCount    int // a net only: the run's own counter decides (lifecycles A)
+	MailRate           int // mails a second, where the settings name no other
 	APIRate            int // requests a second
 	APIBurst           int
 
@@ -137,7 +138,10 @@ func production() Profile {
 		API:      Size{512, 29 * time.Second}, // HTTP APIs end at 30 s
 		// Query runs wait on their source for most of their time; 50 at once spare it.
 		DeliverConcurrency: 50, ExhaustConcurrency: 2, MaxReceiveCount: 20,
-		APIRate: 100, APIBurst: 200,
+		// What an account outside the SES sandbox may send is its own; AWS names no figure (https://docs.aws.amazon.com/ses/latest/dg/quotas.html).
+		// 14 a second is where many begin. The setting mailRate says what `aws ses get-send-quota` tells.
+		MailRate: 14,
+		APIRate:  100, APIBurst: 200,
 		Timing: schedule.DefaultTiming(),
 	}
 }
@@ -149,6 +153,7 @@ func dev() Profile {
 	p.RecipientsRequired, p.MFARequired = true, false
 	p.DeliverConcurrency = 10
 	p.APIRate, p.APIBurst = 20, 40
+	p.MailRate = 1 // an account in the SES sandbox sends no more (the same page), and dev sends to few
 	return p
 }
 
@@ -160,6 +165,7 @@ func local() Profile {
 	p.Deliver.Timeout = 20 * time.Second // a killed function's run is taken up again after this and a little more
 	p.Exhaust.Timeout = 20 * time.Second
 	p.DeliverConcurrency = 4
+	p.MailRate = 200
 	t := &p.Timing
 	t.LeaseMargin = seconds(2)
 	t.BackoffBase, t.BackoffMax = seconds(1), seconds(5)
@@ -201,6 +207,9 @@ func (p Profile) Validate() error {
 			return bad(name, n, "2 to 1000")
 		}
 	}
+	if p.MailRate < 1 || p.MailRate > schedule.MaxRate {
+		return bad("MailRate", p.MailRate, schedule.RateForm)
+	}
 	if p.MaxReceiveCount < 1 || p.MaxReceiveCount > 1000 {
 		return bad("MaxReceiveCount", p.MaxReceiveCount, "1 to 1000")
 	}
@@ -226,6 +235,12 @@ func (p Profile) timing() error {
 	}
 	if r := p.Timing.Reserve.Std(); r >= p.Deliver.Timeout {
 		return fmt.Errorf("profile %s: Timing.Reserve is %s; want less than Deliver.Timeout %s, or no recipient is ever begun", p.Stage, r, p.Deliver.Timeout)
+	}
+	// Each worker takes so much of the send rate at once; all of them together must come to their turn in one invocation.
+	wait, most := time.Duration(p.DeliverConcurrency)*schedule.TurnSpan, min(p.Deliver.Timeout-p.Timing.Reserve.Std(), schedule.MaxAhead)
+	if wait > most {
+		return fmt.Errorf("profile %s: DeliverConcurrency is %d, so that a worker may wait %s for its turn to send; want at most %d: Deliver.Timeout %s less Timing.Reserve %s leaves it %s",
+			p.Stage, p.DeliverConcurrency, wait, most/schedule.TurnSpan, p.Deliver.Timeout, p.Timing.Reserve.Std(), most)
 	}
 	if r := p.Timing.TickReserve.Std(); r >= p.Dispatch.Timeout {
 		return fmt.Errorf("profile %s: Timing.TickReserve is %s; want less than Dispatch.Timeout %s, or nothing is ever admitted", p.Stage, r, p.Dispatch.Timeout)

@@ -25,6 +25,7 @@ type Settings struct {
 	MailFrom     string // the sender's address
 	MailName     string // and display name
 	MailIdentity string // verified SES identity that allows it: the address itself or a domain of it
+	MailRate     int    // mails a second that this stage may send; all stages of an account and region share its SES quota
 
 	PrivateNetworks []netip.Prefix // networks that webhooks may reach besides public addresses
 	Recipients      []string       // allow-list: addresses, domains, hosts; empty: everyone
@@ -124,6 +125,7 @@ func SettingsOf(p Profile, context func(string) any, env func(string) string) (S
 	s := Settings{Timing: p.Timing}
 	in.place(p, &s)
 	in.mail(p, &s)
+	in.mailRate(p, &s)
 	in.networks(p, &s)
 	in.recipients(p, &s)
 	in.issuer(p, &s)
@@ -228,6 +230,17 @@ func (in *inputs) mail(p Profile, s *Settings) {
 	}
 	if s.MailIdentity != s.MailFrom && s.MailIdentity != domain && !strings.HasSuffix(domain, "."+s.MailIdentity) {
 		in.bad("mailIdentity", s.MailIdentity, fmt.Sprintf("the verified identity that sends for %s: the address or its domain", s.MailFrom))
+	}
+}
+
+// mailRate replaces the profile's rate by the account's own, which `aws ses get-send-quota` tells.
+func (in *inputs) mailRate(p Profile, s *Settings) {
+	s.MailRate = p.MailRate
+	if given := in.text("mailRate"); given != "" {
+		var ok bool
+		if s.MailRate, ok = schedule.ParseRate(given); !ok {
+			in.bad("mailRate", given, schedule.RateForm)
+		}
 	}
 }
 

@@ -120,6 +120,13 @@ func TestSettingsAreRefusedWithFieldValueAndWhatWouldBeRight(t *testing.T) {
 		"mailIdentity of others":     {"dev", map[string]any{"mailIdentity": "example.org"}, nil, []string{`"example.org"`, "reports@example.com", "its domain"}},
 		"mailIdentity by suffix":     {"dev", map[string]any{"mailIdentity": "ample.com"}, nil, []string{`"ample.com"`}},
 		"mailIdentity a pattern":     {"dev", map[string]any{"mailIdentity": "*"}, nil, []string{`"*"`, "verified identity"}},
+		"mailRate of wrong type":     {"dev", map[string]any{"mailRate": 14.0}, nil, []string{"mailRate is 14 (float64)", "want text"}},
+		"mailRate nothing":           {"dev", map[string]any{"mailRate": "0"}, nil, []string{`mailRate is "0"`, "1 to 10000"}},
+		"mailRate below nothing":     {"dev", map[string]any{"mailRate": "-14"}, nil, []string{`mailRate is "-14"`, "1 to 10000"}},
+		"mailRate no number":         {"production", map[string]any{"mailRate": "14/s"}, nil, []string{`mailRate is "14/s"`, "whole number"}},
+		"mailRate too high":          {"production", map[string]any{"mailRate": "10001"}, nil, []string{`mailRate is "10001"`, "1 to 10000"}},
+		"mailRate hostile":           {"production", map[string]any{"mailRate": "14; rm -rf /"}, nil, []string{`"14; rm -rf /"`, "whole number"}},
+		"mailRate contradictory":     {"dev", map[string]any{"mailRate": "14"}, map[string]string{"ALMANAC_MAIL_RATE": "50"}, []string{`mailRate is "14"`, "ALMANAC_MAIL_RATE", `"50"`}},
 		"recipients absent":          {"dev", map[string]any{"recipients": nil}, nil, []string{`recipients is ""`, list, "dev"}},
 		"recipients empty":           {"dev", map[string]any{"recipients": " , "}, nil, []string{"recipients", list}},
 		"recipients of wrong type":   {"dev", map[string]any{"recipients": []any{"example.com"}}, nil, []string{"recipients", "want text"}},
@@ -221,6 +228,20 @@ func TestSettingsComeFromTheEnvironmentToo(t *testing.T) {
 	want(t, "region", s.Region, "eu-central-1")
 }
 
+func TestTheMailRateIsTheProfilesUnlessTheSettingsNameOne(t *testing.T) {
+	for _, c := range []struct {
+		stage string
+		given any
+		want  int
+	}{{"production", nil, 14}, {"dev", nil, 1}, {"local", nil, 200}, {"production", "50", 50}, {"local", "1", 1}, {"dev", "10000", 10000}} {
+		d, err := deployment(variant{stage: c.stage}, map[string]any{"mailRate": c.given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, c.stage+" mail rate", d.Settings.MailRate, c.want)
+	}
+}
+
 func TestALocalStageNeedsNoSettingsAndMayShortenSingleWaits(t *testing.T) {
 	d, err := deployment(variant{stage: "local"}, map[string]any{"timing": `{"backoff_base":"200ms"}`})
 	if err != nil {
@@ -260,6 +281,9 @@ func TestAProfileIsRefusedWithFieldValueAndWhatWouldBeRight(t *testing.T) {
 		"api beyond the gateway":      {func(p *Profile) { p.API.Timeout = 30 * time.Second }, []string{"API.Timeout is 30s", "less than 30s"}},
 		"I1 concurrency of one":       {func(p *Profile) { p.DeliverConcurrency = 1 }, []string{"DeliverConcurrency is 1", "2 to 1000"}},
 		"I1 concurrency too high":     {func(p *Profile) { p.ExhaustConcurrency = 1001 }, []string{"ExhaustConcurrency is 1001"}},
+		"mail rate absent":            {func(p *Profile) { p.MailRate = 0 }, []string{"MailRate is 0", "1 to 10000"}},
+		"mail rate too high":          {func(p *Profile) { p.MailRate = 10001 }, []string{"MailRate is 10001", "1 to 10000"}},
+		"D10 turns beyond the time":   {func(p *Profile) { p.DeliverConcurrency = 141 }, []string{"DeliverConcurrency is 141", "4m42s", "at most 140", "Deliver.Timeout 5m0s"}},
 		"receive count absent":        {func(p *Profile) { p.MaxReceiveCount = 0 }, []string{"MaxReceiveCount is 0", "1 to 1000"}},
 		"burst below rate":            {func(p *Profile) { p.APIBurst = 1 }, []string{"20 and 1", "burst"}},
 		"a local cloud's API on AWS":  {func(p *Profile) { p.Cloud = localstack }, []string{`Cloud is "localstack"`, "AWS for any other", "no authorizer"}},

@@ -146,6 +146,7 @@ func (f *Function) Deliverer() (*schedule.Deliverer, error) {
 	d.Files = files{&bucket.Store{API: objects, Bucket: f.Config.FilesBucket}}
 	d.Sources = &Sources{Configs: f.Store, SQLite: &sqlite.Fetcher{Bucket: &databucket.Bucket{API: objects, Name: f.Config.DataBucket}, Dir: filepath.Join(os.TempDir(), "almanac-sources", f.Config.DataBucket), Defaults: source.Defaults, Now: time.Now}}
 	d.Links = schedule.LinkBase(f.Config.PublicURL)
+	d.Pace = schedule.Pace{Times: f.Store, Rates: map[string]int{channel.Email: f.Config.MailRate}, Pause: f.Store.Pause}
 	d.Allowed = AllowList(f.Config.AllowList)
 	return d, nil
 }

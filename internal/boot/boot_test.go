@@ -21,12 +21,12 @@ import (
 func environment() map[string]string {
 	timing, _ := json.Marshal(schedule.DefaultTiming())
 	return map[string]string{boot.EnvStage: "prod", boot.EnvSchedulesTable: "Schedules", boot.EnvDataBucket: "data", boot.EnvFilesBucket: "files",
-		boot.EnvQueryQueue: "https://sqs/q", boot.EnvMailFrom: "almanac@example.com", boot.EnvMailName: "Almanac", boot.EnvPublicURL: "https://almanac.example/",
+		boot.EnvQueryQueue: "https://sqs/q", boot.EnvMailFrom: "almanac@example.com", boot.EnvMailName: "Almanac", boot.EnvMailRate: "14", boot.EnvPublicURL: "https://almanac.example/",
 		boot.EnvPrivateNets: "10.20.0.0/16, fd00::/8", boot.EnvAllowList: "A@Example.com, example.org", boot.EnvSecretPrefix: "almanac/prod/", boot.EnvTiming: string(timing),
 		boot.EnvMetrics: "Almanac"}
 }
 
-var needed = []string{boot.EnvSchedulesTable, boot.EnvDataBucket, boot.EnvFilesBucket, boot.EnvQueryQueue, boot.EnvMailFrom, boot.EnvPublicURL, boot.EnvSecretPrefix}
+var needed = []string{boot.EnvSchedulesTable, boot.EnvDataBucket, boot.EnvFilesBucket, boot.EnvQueryQueue, boot.EnvMailFrom, boot.EnvMailRate, boot.EnvPublicURL, boot.EnvSecretPrefix}
 
 func read(env map[string]string) (boot.Config, error) {
 	return boot.Environment(func(name string) string { return env[name] }, needed...)
@@ -38,7 +38,7 @@ func TestEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Stage != "prod" || c.SchedulesTable != "Schedules" || c.DataBucket != "data" || c.FilesBucket != "files" || c.QueryQueue != "https://sqs/q" ||
-		c.MailFrom != "almanac@example.com" || c.MailName != "Almanac" || c.PublicURL != "https://almanac.example" || len(c.PrivateNetworks) != 2 ||
+		c.MailFrom != "almanac@example.com" || c.MailName != "Almanac" || c.MailRate != 14 || c.PublicURL != "https://almanac.example" || len(c.PrivateNetworks) != 2 ||
 		!slices.Equal(c.AllowList, []string{"a@example.com", "example.org"}) || c.SecretPrefix != "almanac/prod/" || c.Timing != schedule.DefaultTiming() || c.Metrics != "Almanac" {
 		t.Errorf("%+v", c)
 	}
@@ -69,6 +69,12 @@ func TestEnvironmentRefuses(t *testing.T) {
 		{"network without its length", map[string]string{boot.EnvPrivateNets: "10.0.0.1"}, []string{`PRIVATE_NETWORKS is "10.0.0.1"`, "10.20.0.0/16"}},
 		{"network out of range", map[string]string{boot.EnvPrivateNets: "10.0.0.0/8,10.0.0.0/33"}, []string{`PRIVATE_NETWORKS is "10.0.0.0/33"`}},
 		{"network hostile", map[string]string{boot.EnvPrivateNets: "0.0.0.0/0; rm"}, []string{`PRIVATE_NETWORKS is "0.0.0.0/0; rm"`}},
+		{"mail rate no number", map[string]string{boot.EnvMailRate: "fast"}, []string{`MAIL_RATE is "fast"`, "1 to 10000"}},
+		{"mail rate nothing", map[string]string{boot.EnvMailRate: "0"}, []string{`MAIL_RATE is "0"`, "1 to 10000"}},
+		{"mail rate below nothing", map[string]string{boot.EnvMailRate: "-1"}, []string{`MAIL_RATE is "-1"`, "1 to 10000"}},
+		{"mail rate too high", map[string]string{boot.EnvMailRate: "10001"}, []string{`MAIL_RATE is "10001"`, "1 to 10000"}},
+		{"mail rate of parts", map[string]string{boot.EnvMailRate: "0.5"}, []string{`MAIL_RATE is "0.5"`, "whole number"}},
+		{"mail rate hostile", map[string]string{boot.EnvMailRate: "14\n15"}, []string{`MAIL_RATE is "14\n15"`, "whole number"}},
 		{"timing no JSON", map[string]string{boot.EnvTiming: "fast"}, []string{"TIMING"}},
 		{"timing half", map[string]string{boot.EnvTiming: `{"max_attempts":5}`}, []string{"TIMING: max_yields is 0", "more than 0"}},
 		{"timing unknown field", map[string]string{boot.EnvTiming: `{"speed":5}`}, []string{"TIMING", "speed"}},

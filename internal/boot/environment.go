@@ -19,6 +19,7 @@ const (
 	EnvQueryQueue     = "QUERY_RUNS_QUEUE" // URL
 	EnvMailFrom       = "MAIL_FROM"        // verified SES identity
 	EnvMailName       = "MAIL_NAME"        // display name of the sender
+	EnvMailRate       = "MAIL_RATE"        // mails a second that the account's functions of this stage may send, all together
 	EnvPublicURL      = "PUBLIC_URL"       // base of links, without a trailing slash
 	EnvPrivateNets    = "PRIVATE_NETWORKS" // comma-separated CIDRs that webhooks may reach
 	EnvAllowList      = "RECIPIENT_ALLOW"  // comma-separated addresses, domains or hosts; empty: everyone
@@ -42,6 +43,7 @@ type Config struct {
 	QueryQueue      string
 	MailFrom        string
 	MailName        string
+	MailRate        int
 	PublicURL       string
 	PrivateNetworks []netip.Prefix
 	AllowList       []string
@@ -78,6 +80,12 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 		bad(EnvPublicURL, c.PublicURL, "an https address outside the local profile")
 	}
 	c.issuer(bad)
+	if given := get(EnvMailRate); given != "" {
+		var ok bool
+		if c.MailRate, ok = schedule.ParseRate(given); !ok {
+			bad(EnvMailRate, given, schedule.RateForm)
+		}
+	}
 	for _, part := range list(get(EnvPrivateNets)) {
 		p, err := netip.ParsePrefix(part)
 		if err != nil {

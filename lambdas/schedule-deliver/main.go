@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	f := boot.Must(boot.Start(context.Background(), boot.EnvQueryQueue, boot.EnvDataBucket, boot.EnvFilesBucket, boot.EnvMailFrom, boot.EnvPublicURL, boot.EnvSecretPrefix))
+	f := boot.Must(boot.Start(context.Background(), boot.EnvQueryQueue, boot.EnvDataBucket, boot.EnvFilesBucket, boot.EnvMailFrom, boot.EnvMailRate, boot.EnvPublicURL, boot.EnvSecretPrefix))
 	d, err := f.Deliverer()
 	boot.Must(f, err)
 	lambda.Start(f.Consumer(d).Batch)
