@@ -65,7 +65,8 @@ func MonthOf(t time.Time, loc *time.Location) Month {
 	return m
 }
 
-func (m Month) before(o Month) bool { return m.Year < o.Year || m.Year == o.Year && m.Month < o.Month }
+// Before reports whether the month comes before another one.
+func (m Month) Before(o Month) bool { return m.Year < o.Year || m.Year == o.Year && m.Month < o.Month }
 
 // days is how many days the month has.
 func (m Month) days() int { return time.Date(m.Year, m.Month+1, 0, 0, 0, 0, 0, time.UTC).Day() }

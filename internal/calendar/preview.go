@@ -162,7 +162,7 @@ func (r *Recurrence) passedMonths(prev, at time.Time) string {
 	end := r.zone.month(at)
 	var why []string
 	months := map[string][]string{}
-	for m := r.zone.month(prev); m.before(end); m = m.Add(1) {
+	for m := r.zone.month(prev); m.Before(end); m = m.Add(1) {
 		if w := r.local.absent(m); w != "" {
 			if months[w] == nil {
 				why = append(why, w)

@@ -41,6 +41,9 @@ const (
 	OutOfTime         Code = "out_of_time"
 	MessageInvalid    Code = "message_invalid"
 
+	// internal/snapshot
+	JobLost Code = "job_lost"
+
 	// internal/store
 	StoreThrottled   Code = "store_throttled"
 	StoreUnavailable Code = "store_unavailable"
@@ -92,6 +95,8 @@ var Table = []Entry{
 	{Code: DeliveryUnknown, Owner: "schedule", Class: Refusal, Meaning: "a request was sent and its answer was lost: it may or may not have been accepted", Remedy: "ask the recipient; then resend or resolve"},
 	{Code: OutOfTime, Owner: "schedule", Class: Passing, Meaning: "the invocation had no time left and made no progress", Remedy: "none: tried again by itself"},
 	{Code: MessageInvalid, Owner: "schedule", Class: Refusal, Meaning: "a queue message that names no run", Remedy: "find its sender; only dispatch, sweep, exhaust and the API send"},
+
+	{Code: JobLost, Owner: "snapshot", Class: Passing, Meaning: "the attempt job closed, or is gone, and has not settled the run", Remedy: "none: tried again by itself; look at the execution named on the run if it comes again"},
 
 	{Code: StoreThrottled, Owner: "store", Class: Passing, Meaning: "DynamoDB asked for a slower pace", Remedy: "none: tried again by itself"},
 	{Code: StoreUnavailable, Owner: "store", Class: Passing, Meaning: "DynamoDB could not be reached, or the reply was lost", Remedy: "none: tried again by itself"},

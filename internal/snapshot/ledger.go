@@ -61,7 +61,7 @@ type Planning struct {
 	// Zero: nobody waits for it, because it is skipped for policy, or was published before.
 	LateAt time.Time
 	Token  string
-	Audit *Audit // of a request
+	Audit  *Audit // of a request
 }
 
 // Cancellation is why and by whom a run is cancelled.
