@@ -23,6 +23,29 @@ func (s *Sources) Busy() bool { return s.SQLite.Busy() }
 
 // Open asks the named source.
 func (s *Sources) Open(ctx context.Context, name, workspace string, q source.Query) (source.Rows, error) {
+	src, err := s.find(ctx, name, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return src.Open(ctx, q)
+}
+
+// View holds the named source at its present version.
+func (s *Sources) View(ctx context.Context, name, workspace string) (source.View, error) {
+	src, err := s.find(ctx, name, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return src.View(ctx)
+}
+
+// engine is what each engine's sources offer.
+type engine interface {
+	source.Source
+	source.Viewer
+}
+
+func (s *Sources) find(ctx context.Context, name, workspace string) (engine, error) {
 	cfg, err := s.Configs.Source(ctx, name)
 	switch {
 	case errors.Is(err, schedule.ErrNotFound):
@@ -34,5 +57,5 @@ func (s *Sources) Open(ctx context.Context, name, workspace string, q source.Que
 	case cfg.Engine != "sqlite":
 		return nil, failure.New(failure.SourceUnknown, "source %q has engine %q; want \"sqlite\"", name, cfg.Engine)
 	}
-	return s.SQLite.Source(cfg.Object).Open(ctx, q)
+	return s.SQLite.Source(cfg.Object), nil
 }

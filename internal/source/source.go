@@ -98,3 +98,18 @@ func (l Limits) Or(d Limits) Limits {
 type Source interface {
 	Open(ctx context.Context, q Query) (Rows, error)
 }
+
+// Viewer is a source that can be held at one version.
+type Viewer interface {
+	View(ctx context.Context) (View, error)
+}
+
+// View is a source held at one version: all queries that are opened on it see the same rows, whatever is written
+// meanwhile, as in one transaction.
+type View interface {
+	Source
+	// Version names what is seen: views of equal versions see the same rows. "" where the engine cannot tell.
+	Version() string
+	// Close lets go of the version, once the last rows are closed. It may be called more than once.
+	Close() error
+}

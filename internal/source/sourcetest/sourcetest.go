@@ -39,6 +39,7 @@ func Run(t *testing.T, open Opener, d Dialect) {
 	t.Run("Text", suite.text)
 	t.Run("Parameters", suite.parameters)
 	t.Run("Concurrency", suite.concurrency)
+	t.Run("View", suite.view)
 }
 
 type suite struct {

@@ -61,8 +61,8 @@ func (f *Fetcher) init() {
 	})
 }
 
-// Source reads the newest version of the file at the time of each Open.
-func (f *Fetcher) Source(key string) source.Source { return &fetched{fetcher: f, key: key} }
+// Source reads the newest version of the file at the time of each Open. It is a source.Viewer as well.
+func (f *Fetcher) Source(key string) *fetched { return &fetched{fetcher: f, key: key} }
 
 // Busy reports whether an engine is still at work whose rows were closed, and waited for, before: it is within one long
 // call of a function, holds a core and its memory, and nothing but the end of the process is sure to stop it.
@@ -80,6 +80,16 @@ func (s *fetched) Open(ctx context.Context, q source.Query) (source.Rows, error)
 		return nil, err
 	}
 	return open(ctx, path, q, q.Limits.Or(s.fetcher.Defaults).Or(source.Defaults), release, &s.fetcher.late)
+}
+
+// View holds the newest version of the file. Its version is the file's, by its ETag.
+func (s *fetched) View(ctx context.Context) (source.View, error) {
+	path, release, err := s.fetcher.hold(ctx, s.key)
+	if err != nil {
+		return nil, err
+	}
+	_, version, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), suffix), "-")
+	return &view{path: path, version: version, limits: s.fetcher.Defaults, late: &s.fetcher.late, release: release}, nil
 }
 
 // hold returns the path of the newest version, which stays until release is called.

@@ -322,3 +322,43 @@ func TestAnEngineThatDoesNotStopIsReported(t *testing.T) {
 		t.Error("reported after its end")
 	}
 }
+
+// A view keeps its version of the file while the source goes on to the next one, and lets go of it when it is closed.
+func TestViewHoldsItsVersion(t *testing.T) {
+	f, b := newFetcher(t)
+	b.put("k", "e1", version(t, 1))
+	v, err := f.Source("k").View(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := v.Version()
+	b.put("k", "e2", version(t, 2))
+	next, err := f.Source("k").View(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if next.Version() == first || first == "" {
+		t.Fatalf("versions %q and %q", first, next.Version())
+	}
+	for _, c := range []struct {
+		v    source.View
+		want int64
+	}{{v, 1}, {next, 2}, {v, 1}} {
+		if n, err := number(t.Context(), c.v); n != c.want || err != nil {
+			t.Fatalf("%d %v, want %d", n, err, c.want)
+		}
+	}
+	v.Close()
+	if n, err := number(t.Context(), f.Source("k")); n != 2 || err != nil {
+		t.Fatalf("%d %v", n, err)
+	}
+	if files := f.files(t); len(files) != 1 {
+		t.Fatalf("the closed view's file stays: %v", files)
+	}
+	if _, err := f.Source("nowhere").View(t.Context()); err == nil {
+		t.Fatal("a file that is not there was held")
+	} else {
+		failuretest.Want(t, err, failure.SourceUnknown)
+	}
+}
