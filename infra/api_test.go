@@ -196,8 +196,8 @@ func TestAnotherClientsTokensCanBeNamedWithoutUserPools(t *testing.T) {
 func TestOutputsNameWhatPeopleAndScriptsNeed(t *testing.T) {
 	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
 		names := []string{
-			"ApiFunction", "ApiUrl", "Audience", "DataBucket", "DeliverFunction", "DispatchFunction", "ExhaustFunction",
-			"FilesBucket", "Issuer", "MailFrom", "QueryRunsDlqUrl", "QueryRunsQueueUrl", "SchedulesTable", "SecretPrefix",
+			"ApiFunction", "ApiUrl", "Audience", "DataBucket", "DeliverFunction", "DeliveryEventsFunction", "DispatchFunction", "ExhaustFunction",
+			"FilesBucket", "Issuer", "MailEventsDlqUrl", "MailEventsQueueUrl", "MailEventsTopicArn", "MailFrom", "QueryRunsDlqUrl", "QueryRunsQueueUrl", "SchedulesTable", "SecretPrefix",
 			"SignInUrl"}
 		if p.Cloud.UserPools {
 			names = append(names, "UserPoolClientId", "UserPoolDomain", "UserPoolId")

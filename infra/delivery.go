@@ -36,7 +36,7 @@ type lane struct {
 
 func newDelivery(stack awscdk.Stack, d Deployment) (delivery, error) {
 	scope := constructs.NewConstruct(stack, jsii.String("Delivery"))
-	q, err := newQueues(scope, d, "QueryRuns", d.Profile.Deliver.Timeout)
+	q, err := newQueues(scope, d, "QueryRuns", d.Profile.Deliver.Timeout, d.Profile.MaxReceiveCount)
 	if err != nil {
 		return delivery{}, err
 	}
@@ -46,9 +46,9 @@ func newDelivery(stack awscdk.Stack, d Deployment) (delivery, error) {
 }
 
 // work makes the functions.
-func (made delivery) work(stack awscdk.Stack, d Deployment, s storage, publicURL string) {
+func (made delivery) work(stack awscdk.Stack, d Deployment, s storage, publicURL, mailSet string) {
 	output(stack, "DispatchFunction", *newDispatch(made.scope, d, s, made).FunctionName())
-	output(stack, "DeliverFunction", *newDeliver(stack, made.scope, d, s, made, publicURL).FunctionName())
+	output(stack, "DeliverFunction", *newDeliver(stack, made.scope, d, s, made, publicURL, mailSet).FunctionName())
 	output(stack, "ExhaustFunction", *newExhaust(made.scope, d, s, made).FunctionName())
 }
 
@@ -62,8 +62,8 @@ const (
 	visibilityFactor = 6
 )
 
-// newQueues makes a lane for a consumer with this time-out.
-func newQueues(scope constructs.Construct, d Deployment, id string, timeout time.Duration) (lane, error) {
+// newQueues makes a lane for a consumer with this time-out. A message that comes so often goes to the dead letters.
+func newQueues(scope constructs.Construct, d Deployment, id string, timeout time.Duration, receives int) (lane, error) {
 	visibility, deadVisibility := visibilityFactor*timeout, visibilityFactor*d.Profile.Exhaust.Timeout
 	if err := checkVisibility(id, visibility, timeout); err != nil {
 		return lane{}, err
@@ -78,7 +78,7 @@ func newQueues(scope constructs.Construct, d Deployment, id string, timeout time
 	queue := awssqs.NewQueue(scope, jsii.String(id), &awssqs.QueueProps{
 		Encryption: awssqs.QueueEncryption_SQS_MANAGED, EnforceSSL: jsii.Bool(d.Profile.Cloud.TLS),
 		RetentionPeriod: duration(queueRetention), VisibilityTimeout: duration(visibility), RemovalPolicy: d.removal(),
-		DeadLetterQueue: &awssqs.DeadLetterQueue{Queue: dead, MaxReceiveCount: jsii.Number(float64(d.Profile.MaxReceiveCount))},
+		DeadLetterQueue: &awssqs.DeadLetterQueue{Queue: dead, MaxReceiveCount: jsii.Number(float64(receives))},
 	})
 	return lane{queue, dead}, nil
 }
@@ -131,7 +131,7 @@ func newDispatch(scope constructs.Construct, d Deployment, s storage, made deliv
 	return f
 }
 
-func newDeliver(stack awscdk.Stack, scope constructs.Construct, d Deployment, s storage, made delivery, publicURL string) awslambda.Function {
+func newDeliver(stack awscdk.Stack, scope constructs.Construct, d Deployment, s storage, made delivery, publicURL, mailSet string) awslambda.Function {
 	f := newFunction(scope, d, functionSpec{
 		ID: "DeliverQuery", Folder: "schedule-deliver", Description: "Makes the file of a query run and sends it",
 		Size: d.Profile.Deliver,
@@ -142,23 +142,23 @@ func newDeliver(stack awscdk.Stack, scope constructs.Construct, d Deployment, s 
 			boot.EnvQueryQueue:     *made.query.queue.QueueUrl(),
 			boot.EnvMailFrom:       d.Settings.MailFrom,
 			boot.EnvMailName:       d.Settings.MailName,
+			boot.EnvMailSet:        mailSet,
 			boot.EnvMailRate:       strconv.Itoa(d.Settings.MailRate),
 			boot.EnvPublicURL:      publicURL,
 			boot.EnvPrivateNets:    d.privateNetworks(),
 			boot.EnvAllowList:      strings.Join(d.Settings.Recipients, ","),
 			boot.EnvSecretPrefix:   d.secretPrefix(),
 		},
-		Rights: []awsiam.PolicyStatement{
+		Rights: append(toSendMail(stack, d, mailSet),
 			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"),
 			toRemoveNotices(s.schedules),
 			toTellMissing(s.data, s.files),
 			onObjects(s.data, "", "s3:GetObject"),
 			onObjects(s.files, "files/", "s3:PutObject", "s3:GetObject", "s3:AbortMultipartUpload"),
 			onObjects(s.files, schema.ListPrefix, "s3:GetObject"),
-			toSendMail(stack, d),
 			toReadSecrets(stack, d),
 			toConsume(made.query.queue),
-		},
+		),
 	})
 	consume("QueryRuns", f, made.query.queue, 1, d.Profile.DeliverConcurrency)
 	return f

@@ -10,19 +10,24 @@ import (
 
 func TestQueuesKeepMessagesAndDeadLetters(t *testing.T) {
 	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
-		_, dead := tpl.one(t, "AWS::SQS::Queue", "DeliveryQueryRunsDead")
-		deadID, _ := tpl.one(t, "AWS::SQS::Queue", "DeliveryQueryRunsDead")
-		var queue resource
-		for id, r := range tpl.of(t, "AWS::SQS::Queue") {
-			if id != deadID {
-				queue = r
-			}
+		receives := map[string]int{"DeliveryQueryRuns": 20, "MailEventsQueue": 5}
+		if n := len(tpl.of(t, "AWS::SQS::Queue")); n != 2*len(receives) {
+			t.Errorf("%d queues; want %d, half of them for dead letters", n, 2*len(receives))
 		}
-		want(t, "retention", queue.Properties["MessageRetentionPeriod"], 4*24*3600)
-		want(t, "retention of dead letters", dead.Properties["MessageRetentionPeriod"], 14*24*3600)
-		want(t, "maxReceiveCount", get(queue.Properties, "RedrivePolicy", "maxReceiveCount"), 20)
-		if !mentions(get(queue.Properties, "RedrivePolicy", "deadLetterTargetArn"), deadID) {
-			t.Error("the queue's dead letters go elsewhere")
+		for name, most := range receives {
+			deadID, dead := tpl.one(t, "AWS::SQS::Queue", name+"Dead")
+			var queue resource
+			for id, r := range tpl.of(t, "AWS::SQS::Queue") {
+				if strings.HasPrefix(id, name) && id != deadID {
+					queue = r
+				}
+			}
+			want(t, name+" retention", queue.Properties["MessageRetentionPeriod"], 4*24*3600)
+			want(t, name+" retention of dead letters", dead.Properties["MessageRetentionPeriod"], 14*24*3600)
+			want(t, name+" maxReceiveCount", get(queue.Properties, "RedrivePolicy", "maxReceiveCount"), most)
+			if !mentions(get(queue.Properties, "RedrivePolicy", "deadLetterTargetArn"), deadID) {
+				t.Errorf("dead letters of %s go elsewhere", name)
+			}
 		}
 		for id, r := range tpl.of(t, "AWS::SQS::Queue") {
 			want(t, id+" encryption", r.Properties["SqsManagedSseEnabled"], true)
@@ -104,7 +109,7 @@ func TestI2TheTemplateCheckFindsATimeOutThatGrewAlone(t *testing.T) {
 	function.Properties["Timeout"] = float64(900)
 	broken.Resources[id] = function
 	for qid, q := range tpl.of(t, "AWS::SQS::Queue") {
-		if !strings.HasPrefix(qid, "DeliveryQueryRunsDead") {
+		if strings.HasPrefix(qid, "DeliveryQueryRuns") && !strings.HasPrefix(qid, "DeliveryQueryRunsDead") {
 			q.Properties = maps.Clone(q.Properties)
 			q.Properties["VisibilityTimeout"] = float64(30)
 			broken.Resources[qid] = q
@@ -120,6 +125,7 @@ func TestI1EventSourcesBoundConcurrencyAndReportSingleFailures(t *testing.T) {
 		wanted := map[string]struct{ batch, concurrency int }{
 			"DeliveryDeliverQuery": {1, p.DeliverConcurrency},
 			"DeliveryExhaust":      {10, p.ExhaustConcurrency},
+			"MailEventsFeedback":   {10, p.EventsConcurrency},
 		}
 		if n := len(tpl.of(t, "AWS::Lambda::EventSourceMapping")); n != len(wanted) {
 			t.Fatalf("%d event sources; want %d", n, len(wanted))

@@ -32,10 +32,12 @@ type Profile struct {
 	Dispatch Size
 	Deliver  Size
 	Exhaust  Size
+	Events   Size
 	API      Size
 
 	DeliverConcurrency int // deliver-query functions at once (SQS event source: 2 to 1,000)
 	ExhaustConcurrency int
+	EventsConcurrency  int
 	MaxReceiveCount    int // a net only: the run's own counter decides (lifecycles A)
 	MailRate           int // mails a second, where the settings name no other
 	APIRate            int // requests a second
@@ -70,14 +72,17 @@ type Cloud struct {
 	HTTPAPI bool
 	// UserPools hold the people who sign in. Without them the setting issuer names a program on this machine.
 	UserPools bool
+	// ConfigurationSets can be made by CloudFormation. Without one nothing is told of mails, and the topic hears only what
+	// tests publish to it.
+	ConfigurationSets bool
 }
 
 // Local reports whether it runs on this machine.
 func (c Cloud) Local() bool { return c.Name != "" }
 
 var (
-	aws       = Cloud{TLS: true, ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true, HTTPAPI: true, UserPools: true}
-	ministack = Cloud{Name: "ministack", HTTPAPI: true, UserPools: true}
+	aws       = Cloud{TLS: true, ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true, HTTPAPI: true, UserPools: true, ConfigurationSets: true}
+	ministack = Cloud{Name: "ministack", HTTPAPI: true, UserPools: true, ConfigurationSets: true}
 	// LocalStack enforces no policies, so it gets those of AWS.
 	localstack = Cloud{Name: "localstack", ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true}
 )
@@ -135,9 +140,10 @@ func production() Profile {
 		Dispatch: Size{512, 55 * time.Second}, // ends before the next tick
 		Deliver:  Size{1024, 5 * time.Minute},
 		Exhaust:  Size{256, time.Minute},
+		Events:   Size{256, 30 * time.Second},
 		API:      Size{512, 29 * time.Second}, // HTTP APIs end at 30 s
 		// Query runs wait on their source for most of their time; 50 at once spare it.
-		DeliverConcurrency: 50, ExhaustConcurrency: 2, MaxReceiveCount: 20,
+		DeliverConcurrency: 50, ExhaustConcurrency: 2, EventsConcurrency: 2, MaxReceiveCount: 20,
 		// What an account outside the SES sandbox may send is its own; AWS names no figure (https://docs.aws.amazon.com/ses/latest/dg/quotas.html).
 		// 14 a second is where many begin. The setting mailRate says what `aws ses get-send-quota` tells.
 		MailRate: 14,
@@ -164,6 +170,7 @@ func local() Profile {
 	p.LogDays, p.Tracing, p.PasswordLogin = 1, false, true
 	p.Deliver.Timeout = 20 * time.Second // a killed function's run is taken up again after this and a little more
 	p.Exhaust.Timeout = 20 * time.Second
+	p.Events.Timeout = 2 * time.Second // an event that cannot be read is a dead letter within a minute
 	p.DeliverConcurrency = 4
 	p.MailRate = 200
 	t := &p.Timing
@@ -187,7 +194,7 @@ func (p Profile) Validate() error {
 	if _, ok := retentions[p.LogDays]; !ok {
 		return bad("LogDays", p.LogDays, fmt.Sprintf("one of %v", slices.Sorted(maps.Keys(retentions))))
 	}
-	for name, s := range map[string]Size{"Dispatch": p.Dispatch, "Deliver": p.Deliver, "Exhaust": p.Exhaust, "API": p.API} {
+	for name, s := range map[string]Size{"Dispatch": p.Dispatch, "Deliver": p.Deliver, "Exhaust": p.Exhaust, "Events": p.Events, "API": p.API} {
 		// AWS Lambda quotas: 128 MB to 10,240 MB, 1 s to 900 s.
 		if s.MemoryMB < 128 || s.MemoryMB > 10240 {
 			return bad(name+".MemoryMB", s.MemoryMB, "128 to 10240")
@@ -202,7 +209,7 @@ func (p Profile) Validate() error {
 	if p.API.Timeout >= 30*time.Second {
 		return bad("API.Timeout", p.API.Timeout, "less than 30s, where HTTP APIs give up")
 	}
-	for name, n := range map[string]int{"DeliverConcurrency": p.DeliverConcurrency, "ExhaustConcurrency": p.ExhaustConcurrency} {
+	for name, n := range map[string]int{"DeliverConcurrency": p.DeliverConcurrency, "ExhaustConcurrency": p.ExhaustConcurrency, "EventsConcurrency": p.EventsConcurrency} {
 		if n < 2 || n > 1000 { // AWS Lambda: ScalingConfig.MaximumConcurrency
 			return bad(name, n, "2 to 1000")
 		}

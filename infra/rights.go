@@ -78,18 +78,22 @@ func toTellMissing(buckets ...awss3.Bucket) awsiam.PolicyStatement {
 	return allow(arns, "s3:ListBucket")
 }
 
-// toSendMail allows to send as the configured sender and nobody else.
-func toSendMail(stack awscdk.Stack, d Deployment) awsiam.PolicyStatement {
+// toSendMail allows to send as the configured sender and nobody else, with this configuration set, if there is one. SES
+// authorizes a configuration set as a resource of its own: https://github.com/aws/aws-cdk/issues/34402.
+func toSendMail(stack awscdk.Stack, d Deployment, set string) []awsiam.PolicyStatement {
 	const action = "ses:SendRawEmail"
 	if !d.Profile.Cloud.ScopedMail {
-		return allow([]string{"*"}, action)
+		return []awsiam.PolicyStatement{allow([]string{"*"}, action)}
 	}
 	s := allow([]string{*stack.FormatArn(&awscdk.ArnComponents{
 		Service: jsii.String("ses"), Resource: jsii.String("identity"), ResourceName: jsii.String(d.Settings.MailIdentity),
 	})}, action)
 	// https://docs.aws.amazon.com/ses/latest/dg/control-user-access.html
 	s.AddCondition(jsii.String("StringEquals"), map[string]any{"ses:FromAddress": d.Settings.MailFrom})
-	return s
+	if set == "" {
+		return []awsiam.PolicyStatement{s}
+	}
+	return []awsiam.PolicyStatement{s, allow([]string{setARN(stack, set)}, action)}
 }
 
 // toReadSecrets allows to read the webhook secrets of this stage.

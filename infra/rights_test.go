@@ -93,12 +93,19 @@ func allowed(p Profile) map[string]map[string]string {
 			queue: send, dead: consuming,
 			"StorageFiles": "s3: ListBucket", "StorageFiles/recipients/*": "s3: GetObject",
 		},
+		"MailEventsFeedback": {
+			table:             "dynamodb: GetItem PutItem UpdateItem",
+			"MailEventsQueue": consuming,
+		},
 		"ApiFunction": {
 			table:                      "dynamodb: BatchGetItem GetItem PutItem Query UpdateItem",
 			table + "/index/directory": "dynamodb: Query",
 			queue:                      send, "StorageFiles/files/*": "s3: GetObject",
 			"StorageFiles": "s3: ListBucket", "StorageFiles/recipients/*": "s3: GetObject PutObject",
 		},
+	}
+	if p.Cloud.ScopedMail && p.Cloud.ConfigurationSets {
+		all["DeliveryDeliverQuery"]["mail's configuration set"] = "ses: SendRawEmail"
 	}
 	for _, f := range all {
 		f["its log group"] = "logs: CreateLogStream PutLogEvents"
@@ -121,6 +128,9 @@ func TestEachRoleMayDoWhatItsFunctionDoesAndNothingElse(t *testing.T) {
 					where = "its log group"
 				case "ses":
 					where = "mail"
+					if strings.Contains(text(r.resource), ":configuration-set/") {
+						where = "mail's configuration set"
+					}
 				case "secretsmanager":
 					where = "secrets"
 				}
@@ -177,7 +187,11 @@ func TestMailIsSentAsTheConfiguredSenderOnly(t *testing.T) {
 	tpl := templateOf(t, variant{stage: "production"})
 	found := false
 	for _, r := range rightsOf(t, tpl, "DeliveryDeliverQuery") {
-		if strings.HasPrefix(r.action, "ses:") {
+		if set := text(r.resource); strings.HasPrefix(r.action, "ses:") && strings.Contains(set, ":configuration-set/") {
+			if id, _ := tpl.one(t, "AWS::SES::ConfigurationSet", "MailEventsSet"); !mentions(r.resource, id) {
+				t.Errorf("deliver may send with the configuration set %s", set)
+			}
+		} else if strings.HasPrefix(r.action, "ses:") {
 			found = true
 			want(t, "identity", place(tpl, r.resource), ":ses:eu-central-1:111122223333:identity/example.com")
 			want(t, "condition", r.condition, map[string]any{"StringEquals": map[string]string{"ses:FromAddress": "reports@mail.example.com"}})

@@ -284,6 +284,7 @@ func TestAProfileIsRefusedWithFieldValueAndWhatWouldBeRight(t *testing.T) {
 		"mail rate absent":            {func(p *Profile) { p.MailRate = 0 }, []string{"MailRate is 0", "1 to 10000"}},
 		"mail rate too high":          {func(p *Profile) { p.MailRate = 10001 }, []string{"MailRate is 10001", "1 to 10000"}},
 		"D10 turns beyond the time":   {func(p *Profile) { p.DeliverConcurrency = 141 }, []string{"DeliverConcurrency is 141", "4m42s", "at most 140", "Deliver.Timeout 5m0s"}},
+		"I1 events one at a time":     {func(p *Profile) { p.EventsConcurrency = 1 }, []string{"EventsConcurrency is 1", "2 to 1000"}},
 		"receive count absent":        {func(p *Profile) { p.MaxReceiveCount = 0 }, []string{"MaxReceiveCount is 0", "1 to 1000"}},
 		"burst below rate":            {func(p *Profile) { p.APIBurst = 1 }, []string{"20 and 1", "burst"}},
 		"a local cloud's API on AWS":  {func(p *Profile) { p.Cloud = localstack }, []string{`Cloud is "localstack"`, "AWS for any other", "no authorizer"}},

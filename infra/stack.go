@@ -18,7 +18,7 @@ type Deployment struct {
 }
 
 // functionFolders are the folders under lambdas that the stack deploys.
-var functionFolders = []string{"api", "schedule-deliver", "schedule-dispatch", "schedule-exhaust"}
+var functionFolders = []string{"api", "delivery-events", "schedule-deliver", "schedule-dispatch", "schedule-exhaust"}
 
 // removal keeps or deletes what holds data, by the profile.
 func (d Deployment) removal() awscdk.RemovalPolicy {
@@ -57,12 +57,17 @@ func NewStack(scope constructs.Construct, d Deployment) (awscdk.Stack, error) {
 	if err != nil {
 		return nil, err
 	}
+	mail, err := newMailEvents(stack, d)
+	if err != nil {
+		return nil, err
+	}
 	// The API's function sends to delivery's queue, and delivery's functions write the API's address into links.
 	address, err := newAPI(stack, d, storage, delivery)
 	if err != nil {
 		return nil, err
 	}
-	delivery.work(stack, d, storage, address)
+	delivery.work(stack, d, storage, address, mail.set)
+	mail.work(stack, d, storage)
 	output(stack, "SecretPrefix", d.secretPrefix())
 	output(stack, "MailFrom", d.Settings.MailFrom)
 	return stack, nil

@@ -128,7 +128,7 @@ func (f *Function) Settler() *schedule.Deliverer {
 // Deliverer wires the consumer.
 func (f *Function) Deliverer() (*schedule.Deliverer, error) {
 	objects := f.objects()
-	mail, err := email.New(email.NewClient(f.AWS), email.Config{From: f.Config.MailFrom, FromName: f.Config.MailName})
+	mail, err := email.New(email.NewClient(f.AWS), email.Config{From: f.Config.MailFrom, FromName: f.Config.MailName, ConfigurationSet: f.Config.MailSet})
 	if err != nil {
 		return nil, err
 	}

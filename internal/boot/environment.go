@@ -19,6 +19,8 @@ const (
 	EnvQueryQueue     = "QUERY_RUNS_QUEUE" // URL
 	EnvMailFrom       = "MAIL_FROM"        // verified SES identity
 	EnvMailName       = "MAIL_NAME"        // display name of the sender
+	EnvMailSet        = "MAIL_SET"         // SES configuration set that mails are sent with; empty: none
+	EnvAccount        = "ACCOUNT"          // id of the account whose mails are ours
 	EnvMailRate       = "MAIL_RATE"        // mails a second that the account's functions of this stage may send, all together
 	EnvPublicURL      = "PUBLIC_URL"       // base of links, without a trailing slash
 	EnvPrivateNets    = "PRIVATE_NETWORKS" // comma-separated CIDRs that webhooks may reach
@@ -43,6 +45,8 @@ type Config struct {
 	QueryQueue      string
 	MailFrom        string
 	MailName        string
+	MailSet         string
+	Account         string
 	MailRate        int
 	PublicURL       string
 	PrivateNetworks []netip.Prefix
@@ -70,6 +74,7 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 	c := Config{
 		Stage: get(EnvStage), Local: get(EnvLocal), SchedulesTable: get(EnvSchedulesTable), DataBucket: get(EnvDataBucket),
 		FilesBucket: get(EnvFilesBucket), QueryQueue: get(EnvQueryQueue), MailFrom: get(EnvMailFrom), MailName: get(EnvMailName),
+		MailSet: get(EnvMailSet), Account: get(EnvAccount),
 		PublicURL: strings.TrimRight(get(EnvPublicURL), "/"), SecretPrefix: get(EnvSecretPrefix), Metrics: get(EnvMetrics),
 		Endpoint: get("AWS_ENDPOINT_URL"), Issuer: get(EnvIssuer), Audience: list(get(EnvAudience)),
 	}
@@ -78,6 +83,9 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 	}
 	if c.PublicURL != "" && !strings.HasPrefix(c.PublicURL, "https://") && c.Local == "" {
 		bad(EnvPublicURL, c.PublicURL, "an https address outside the local profile")
+	}
+	if c.Account != "" && (len(c.Account) != 12 || strings.Trim(c.Account, "0123456789") != "") {
+		bad(EnvAccount, c.Account, "an account's id, twelve digits")
 	}
 	c.issuer(bad)
 	if given := get(EnvMailRate); given != "" {

@@ -60,6 +60,18 @@ func (c Consumer) hide(ctx context.Context, m events.SQSMessage, d time.Duration
 	}
 }
 
+// MailEvents turns a batch of the mail service's events into calls. One whose handling failed is seen again when the
+// queue's visibility time-out is over, and goes to the dead letters after some tries.
+type MailEvents struct {
+	Handle func(ctx context.Context, messageID, body string) error
+	Log    *slog.Logger
+}
+
+// Batch handles one event of the queue.
+func (c MailEvents) Batch(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+	return each(ctx, e, c.Handle, c.Log, "a mail event comes again"), nil
+}
+
 // DeadLetters turns a batch of the dead-letter queue into calls; a letter whose handling failed stays in the queue.
 type DeadLetters struct {
 	Handle func(ctx context.Context, messageID, body string) error
@@ -68,12 +80,17 @@ type DeadLetters struct {
 
 // Batch handles one event of the dead-letter queue.
 func (c DeadLetters) Batch(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+	return each(ctx, e, c.Handle, c.Log, "a dead letter stays in the queue"), nil
+}
+
+// each handles the messages of a batch one by one and names those that failed.
+func each(ctx context.Context, e events.SQSEvent, handle func(ctx context.Context, messageID, body string) error, log *slog.Logger, failed string) events.SQSEventResponse {
 	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
 	for _, m := range e.Records {
-		if err := c.Handle(ctx, m.MessageId, m.Body); err != nil {
-			c.Log.Error("a dead letter stays in the queue", "message", m.MessageId, "error", err.Error())
+		if err := handle(ctx, m.MessageId, m.Body); err != nil {
+			log.Error(failed, "message", m.MessageId, "error", err.Error())
 			out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
 		}
 	}
-	return out, nil
+	return out
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"almanac/internal/artifact"
+	"almanac/internal/channel/email"
 	"almanac/internal/schedule"
 	"almanac/internal/store"
 
@@ -18,6 +19,11 @@ const Version = "0.1.0"
 // Exhauster wires the consumer of the dead-letter queue.
 func (f *Function) Exhauster() *schedule.Exhauster {
 	return &schedule.Exhauster{Deliverer: f.Settler(), Ledger: f.Store, Queue: f.Queue(), QueueName: "query-runs"}
+}
+
+// FeedbackTaker wires the consumer of the mail service's events.
+func (f *Function) FeedbackTaker() *schedule.FeedbackTaker {
+	return &schedule.FeedbackTaker{Ledger: f.Store, Parse: email.ParseEvent, Account: f.Config.Account, Wall: f.Clocks.Wall, Log: f.Log, Count: f.Count}
 }
 
 // Consumer wires the handler of the delivery queue's batches.
