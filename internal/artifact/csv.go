@@ -71,12 +71,13 @@ type encoder struct {
 	delimiter byte
 	null      []byte
 	single    bool // one column only
+	exact     bool // no text is neutralised
 	class     [256]byte
 	days      []dayCache // by column
 }
 
 func newEncoder(f Format, columns int) *encoder {
-	e := &encoder{delimiter: f.delimiter()[0], null: []byte(f.Null), single: columns == 1, days: make([]dayCache, columns)}
+	e := &encoder{delimiter: f.delimiter()[0], null: []byte(f.Null), single: columns == 1, exact: f.Exact, days: make([]dayCache, columns)}
 	for c := 0x80; c < 0x100; c++ {
 		e.class[c] = notASCII
 	}
@@ -138,7 +139,7 @@ func (e *encoder) text(b, s []byte) []byte {
 	if marks&notASCII != 0 && !utf8.Valid(s) {
 		s = bytes.ToValidUTF8(s, []byte("\uFFFD"))
 	}
-	guard := dangerous(s)
+	guard := !e.exact && dangerous(s)
 	if !guard && marks&wantsQuote == 0 && len(s) > 0 && s[0] != ' ' && s[len(s)-1] != ' ' && (len(s) != len(e.null) || !bytes.Equal(s, e.null)) {
 		return append(b, s...)
 	}

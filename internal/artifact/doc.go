@@ -15,6 +15,7 @@
 //     an empty line, and a lost row would be worse.
 //   - Text that a spreadsheet may run as a formula is neutralised: an apostrophe is put before it, and it is quoted.
 //     Such text begins with = + - @, with their full-width forms, with a control character (tab, line breaks, NUL) or
-//     with a byte order mark; headers count as text. Numbers are never changed: -5 stays -5.
+//     with a byte order mark; headers count as text. Numbers are never changed: -5 stays -5. Format.Exact leaves text as
+//     it is.
 //   - Bytes of a text that are not UTF-8 become U+FFFD.
 package artifact

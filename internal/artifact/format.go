@@ -12,6 +12,9 @@ type Format struct {
 	Delimiter string `json:"delimiter,omitempty"` // "," (default), ";", a tab or "|"
 	BOM       bool   `json:"bom,omitempty"`       // a byte order mark first, for old spreadsheet programs
 	Null      string `json:"null,omitempty"`      // how NULL is spelled; by default an empty field without quotes
+	// Exact leaves text that a spreadsheet may run as it is. It is for files that programs read, such as a month's; no
+	// definition can ask for it.
+	Exact bool `json:"-"`
 }
 
 // FieldError is one field of a definition that cannot be used.
