@@ -86,7 +86,7 @@ func withoutAddresses(diff []string) []string {
 	out := make([]string, len(diff))
 	for i, line := range diff {
 		name, _, _ := strings.Cut(line, ": ")
-		if strings.HasPrefix(name, "recipients[") {
+		if name == "recipients" || strings.HasPrefix(name, "recipients[") {
 			line = name + ": differs (operators are shown how)"
 		}
 		out[i] = line

@@ -119,6 +119,7 @@ type work struct {
 	log    *slog.Logger
 	run    Run
 	lease  Lease
+	over   time.Time // the invocation's deadline
 	def    Version
 	all    []Target        // the run's recipients, once somebody asked
 	live   map[string]bool // recipients of the schedule's present version, by target key; nil: all of the run's
@@ -157,7 +158,11 @@ func (w *work) do(ctx context.Context) (Disposition, error) {
 	}
 	w.log = w.log.With("schedule", w.run.Schedule, "occurrence", w.run.Occurrence)
 	if w.run.AttemptsLeft <= 0 {
-		return done, w.settleLost(w.settleExhausted(ctx))
+		err := w.settleExhausted(ctx)
+		if errors.As(err, new(yielded)) {
+			return again(0), nil // nobody holds the run: the next delivery goes on
+		}
+		return done, w.settleLost(err)
 	}
 	if err := w.begin(ctx); err != nil {
 		return done, w.settleLost(err)
@@ -176,11 +181,7 @@ func (w *work) settleLost(err error) error {
 
 // begin takes the lease. It ends a margin after this invocation must have ended, and is never extended.
 func (w *work) begin(ctx context.Context) error {
-	now := w.Clocks.Wall()
-	end, ok := ctx.Deadline()
-	if !ok {
-		end = now.Add(time.Minute)
-	}
+	now, end := w.Clocks.Wall(), w.ends(ctx)
 	margin := w.Timing.LeaseMargin.Std()
 	w.lease = Lease{Token: w.Token(), Now: now, End: end.Add(margin), Wake: end.Add(2 * margin)}
 	run, err := w.Ledger.Begin(ctx, w.run, w.lease)
@@ -191,6 +192,16 @@ func (w *work) begin(ctx context.Context) error {
 	w.log = w.log.With("attempt", run.Attempts)
 	w.log.Info("attempt begins", "left", run.AttemptsLeft)
 	return nil
+}
+
+// ends notes when this invocation must have ended.
+func (w *work) ends(ctx context.Context) time.Time {
+	end, ok := ctx.Deadline()
+	if !ok {
+		end = w.Clocks.Wall().Add(time.Minute)
+	}
+	w.over = end
+	return end
 }
 
 // now returns the lease with the wall time of the write that is about to be done.
@@ -210,8 +221,10 @@ var errEmpty = errors.New("no rows")
 
 // end turns how an attempt ended into a write and a disposition.
 func (w *work) end(ctx context.Context, err error) (Disposition, error) {
-	// The attempt's own context may be over. Half of what it left is for this; the rest for the message's visibility.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Timing.settling()/2)
+	// The attempt's own context may be over. Of what it left, a quarter is for the last write and a quarter for the
+	// message's visibility; whatever time there is before that is for giving up recipients.
+	enough := w.givingUpEnds().Sub(w.Clocks.Wall()) + w.Timing.settling()/4
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), enough)
 	defer cancel()
 	var y yielded
 	switch {
@@ -223,23 +236,17 @@ func (w *work) end(ctx context.Context, err error) (Disposition, error) {
 		err = w.settle(ctx, Outcome{Event: SkipEmpty})
 		return done, w.settleLost(err)
 	case errors.As(err, &y) && w.run.Yields < w.Timing.MaxYields:
-		l := w.now()
-		l.Wake = l.Now.Add(w.Timing.SweepReleased.Std())
-		if err := w.Ledger.Yield(ctx, w.run, l, w.Timing.MaxYields, y.why); err != nil {
-			return done, w.settleLost(err)
-		}
-		w.log.Info("attempt yields", "why", y.why, "yields", w.run.Yields+1)
-		return again(0), nil
+		return w.yield(ctx, y)
 	}
 	if errors.As(err, &y) {
 		err = failure.New(failure.OutOfTime, "%s, after %d yields", y.why, w.run.Yields)
 	}
 	f := failure.From(err)
 	if !f.Passing() {
-		return done, w.settleLost(w.fail(ctx, f))
+		return w.failed(ctx, f)
 	}
 	if w.run.AttemptsLeft <= 0 {
-		return done, w.settleLost(w.fail(ctx, exhausted(f)))
+		return w.failed(ctx, exhausted(f))
 	}
 	return w.release(ctx, f, err)
 }
@@ -273,6 +280,7 @@ func Backoff(n int, retryAfter time.Duration, t Timing) time.Duration {
 // settleExhausted settles a run that nobody holds and that has no attempt left. A stop that a person asked for comes
 // before the attempts' end.
 func (w *work) settleExhausted(ctx context.Context) error {
+	w.ends(ctx)
 	w.lease = Lease{Token: w.Token(), Now: w.Clocks.Wall()}
 	f := failure.New(failure.AttemptsExhausted, "every attempt failed or died; the last error kept is %s: %s", orNone(w.run.ErrorCode), orNone(w.run.ErrorText))
 	if w.run.StopBy != "" {

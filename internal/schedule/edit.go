@@ -385,8 +385,15 @@ func (e *Editor) audit(subject, by, what, why, before, after string) Audit {
 	return Audit{ID: e.Token(), Subject: subject, At: e.Clocks.Wall(), Who: by, What: what, Why: why, Before: before, After: after}
 }
 
-// diff lists the fields that differ, by their names in the definition.
+// diff lists the fields that differ, by their names in the definition. Long lists of recipients make one line.
 func diff(a, b Definition) []string {
+	var lines []string
+	if max(len(a.Recipients), len(b.Recipients)) > listedRecipients {
+		if line := diffRecipients(a.Recipients, b.Recipients); line != "" {
+			lines = append(lines, line)
+		}
+		a.Recipients, b.Recipients = nil, nil
+	}
 	am, bm := fields(a), fields(b)
 	names := map[string]bool{}
 	for n := range am {
@@ -395,7 +402,6 @@ func diff(a, b Definition) []string {
 	for n := range bm {
 		names[n] = true
 	}
-	var lines []string
 	for _, n := range slices.Sorted(maps.Keys(names)) {
 		if am[n] != bm[n] {
 			lines = append(lines, fmt.Sprintf("%s: %s → %s", n, orAbsent(am[n]), orAbsent(bm[n])))

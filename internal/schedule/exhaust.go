@@ -72,7 +72,8 @@ func (e *Exhauster) neverStarted(ctx context.Context, w *work) error {
 	if w.run.StopBy != "" {
 		f = w.stopped(w.run)
 	}
-	return w.fail(ctx, f)
+	_, err := w.failed(ctx, f) // what a yield leaves, the sweep offers to the consumer
+	return err
 }
 
 // reoffer moves wake_at first, then sends: should the send be lost, the sweep finds the run by its wake_at.

@@ -39,7 +39,8 @@ func interrupted(s Submission) *failure.Failure {
 
 // fail settles the run as failed. Before that every recipient without an outcome gets one: what was certainly not
 // accepted, or never asked, is not sent; what may have been accepted is unknown. What this needs to know and an attempt
-// that broke off early does not, is read first.
+// that broke off early does not, is read first. Where the invocation's time does not suffice for all of them, the error is
+// yielded: what was written stands, and the next attempt goes on.
 func (w *work) fail(ctx context.Context, f *failure.Failure) error {
 	if err := w.complete(ctx); err != nil {
 		return err
@@ -50,15 +51,11 @@ func (w *work) fail(ctx context.Context, f *failure.Failure) error {
 		if err != nil {
 			return err
 		}
-		for _, sub := range all {
-			state, err := w.giveUp(ctx, sub, f.Code)
-			var c *Conflict
-			for errors.As(err, &c) && c.Submission != nil && ctx.Err() == nil {
-				state, err = w.giveUp(ctx, *c.Submission, f.Code) // an earlier worker's late answer came between
-			}
-			if err != nil {
-				return err
-			}
+		states, err := w.giveUpAll(ctx, all, f.Code)
+		if err != nil {
+			return err
+		}
+		for _, state := range states {
 			switch state {
 			case Submitted:
 				o.Submitted++
@@ -110,20 +107,4 @@ func (w *work) everyone(ctx context.Context) ([]Submission, error) {
 		}
 	}
 	return all, nil
-}
-
-// giveUp brings one submission of a run that is about to fail to its end.
-func (w *work) giveUp(ctx context.Context, sub Submission, code failure.Code) (SubmissionState, error) {
-	sub.UpdatedAt = w.Clocks.Wall()
-	switch {
-	case sub.State == "" || sub.State == Pending && sub.NotAccepted:
-		sub.Reason = string(code)
-		return NotSent, w.Ledger.Abandon(ctx, sub, w.lease.Token, w.expires())
-	case sub.State == Pending:
-		ch := w.Channels[sub.Channel]
-		honours := ch != nil && ch.HonoursKeys()
-		sub.Detail = "the run ended before the receiver's answer was known"
-		return Unknown, w.Ledger.LoseTrack(ctx, sub, w.lease.Token, honours, true)
-	}
-	return sub.State, nil
 }

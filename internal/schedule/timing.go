@@ -29,7 +29,7 @@ type Timing struct {
 	NeverStarted  int      `json:"never_started"`  // DLQ visits without a begin or resume between, until a run fails
 	TickReserve   Duration `json:"tick_reserve"`   // dispatch takes nothing new with less time left than this
 	PageSize      int      `json:"page_size"`      // schedules read from the due index at once
-	Parallel      int      `json:"parallel"`       // admissions at once
+	Parallel      int      `json:"parallel"`       // admissions at once, and recipients given up at once
 	DownloadLife  Duration `json:"download_life"`  // life of the signed address behind one click on a link
 }
 

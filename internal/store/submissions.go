@@ -8,6 +8,8 @@ import (
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
 	"almanac/internal/transition"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
 func subKey(s schedule.Submission) schema.Key {
@@ -164,24 +166,92 @@ func (s *Store) Abandon(ctx context.Context, sub schedule.Submission, owner stri
 		mine:  func(it item) bool { return str(it, schema.State) == string(schedule.NotSent) }})
 }
 
-// Submissions lists the submissions of a run, consistently.
+// listed are the attributes of a submission that lists show: all but what its body is rendered from, which is most of it.
+var listed = []string{schema.PK, schema.SK, schema.State, schema.Recipient, schema.Owner, schema.OwnerUntil, schema.Resends, schema.ResendWish,
+	schema.ResendBy, schema.ResendWhy, schema.NotAccepted, schema.Tries, schema.Token, schema.ProviderID, schema.Reason, schema.Detail,
+	schema.RevokedAt, schema.UpdatedAt, schema.RetryAt, schema.Bounce, schema.Complaint, schema.Rejection}
+
+// submissions is a consistent read of a run's submissions, without their bodies.
+func submissions(run string) span {
+	sp := below(schema.SubmissionPartition(run), schema.SubPrefix, false)
+	e := expression{names: sp.in.ExpressionAttributeNames}
+	names := make([]string, len(listed))
+	for i, n := range listed {
+		names[i] = e.name(n)
+	}
+	sp.in.ProjectionExpression = aws.String(strings.Join(names, ", "))
+	return sp
+}
+
+// Submissions lists the submissions of a run, consistently, without what their bodies are rendered from.
 func (s *Store) Submissions(ctx context.Context, run string) ([]schedule.Submission, error) {
 	var subs []schedule.Submission
+	err := s.EachSubmission(ctx, run, func(sub schedule.Submission) { subs = append(subs, sub) })
+	if err != nil {
+		return nil, err
+	}
+	return subs, nil
+}
+
+// EachSubmission hands over the submissions of a run one by one, as Submissions lists them, so that a caller need not hold
+// them all: ten thousand take some 10 MB.
+func (s *Store) EachSubmission(ctx context.Context, run string, each func(schedule.Submission)) error {
+	sp := submissions(run)
 	var from item
 	for {
-		p, err := s.query(ctx, below(schema.SubmissionPartition(run), schema.SubPrefix, false), from, 0)
+		p, err := s.query(ctx, sp, from, 0)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, it := range p.items {
 			sub, err := decodeSubmission(it)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			subs = append(subs, sub)
+			each(sub)
 		}
 		if from = p.next; len(from) == 0 {
-			return subs, nil
+			return nil
+		}
+	}
+}
+
+// SubmissionPage lists a page of a run's submissions, of one state where state is not empty. A page may be short of limit
+// only at the end.
+func (s *Store) SubmissionPage(ctx context.Context, run string, state schedule.SubmissionState, from string, limit int) ([]schedule.Submission, string, error) {
+	sp := submissions(run)
+	at, err := sp.parse(from)
+	if err != nil {
+		return nil, "", err
+	}
+	var subs []schedule.Submission
+	for {
+		size := limit
+		if state != "" {
+			size = 0 // as many as a megabyte holds: which of them are of the state is seen here
+		}
+		p, err := s.query(ctx, sp, at, size)
+		if err != nil {
+			return nil, "", err
+		}
+		for i, it := range p.items {
+			if state != "" && str(it, schema.State) != string(state) {
+				continue
+			}
+			sub, err := decodeSubmission(it)
+			if err != nil {
+				return nil, "", err
+			}
+			subs = append(subs, sub)
+			if more := i+1 < len(p.items) || len(p.next) > 0; len(subs) == limit {
+				if !more {
+					return subs, "", nil
+				}
+				return subs, cursor(keyItem(keyOf(it))), nil
+			}
+		}
+		if at = p.next; len(at) == 0 {
+			return subs, "", nil
 		}
 	}
 }

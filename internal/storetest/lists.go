@@ -192,7 +192,7 @@ func manySubmissions(t *testing.T, b *bench) {
 		t.Errorf("%d submissions in %d calls, %v; want %d in more than one", len(subs), b.tap.calls.Load(), err, n)
 	}
 	for i, s := range subs {
-		if s.RecipientHash != fmt.Sprintf("%04x", i) || s.Channel != "webhook" || len(s.Frozen.Body) != len(body) || s.Run != p.run() {
+		if s.RecipientHash != fmt.Sprintf("%04x", i) || s.Channel != "webhook" || len(s.Frozen.Body) != 0 || s.Run != p.run() {
 			t.Errorf("submission %d is %s of %s", i, s.RecipientHash, s.Run)
 		}
 	}
@@ -378,6 +378,8 @@ func readsFail(t *testing.T, b *bench) {
 		"definition":   func() error { _, err := b.Definition(ctx, p.schedule, 1); return err },
 		"submission":   func() error { _, err := b.Submission(ctx, p.run(), "email", "ff"); return err },
 		"submissions":  func() error { _, err := b.Submissions(ctx, p.run()); return err },
+		"outline":      func() error { _, err := b.Outline(ctx, p.schedule, 1); return err },
+		"sub page":     func() error { _, _, err := b.SubmissionPage(ctx, p.run(), "", "", 10); return err },
 		"control":      func() error { _, err := b.Control(ctx); return err },
 		"clock":        func() error { _, err := b.Clock(ctx); return err },
 		"workspace":    func() error { _, err := b.Workspace(ctx, "EWR"); return err },
