@@ -56,6 +56,11 @@ var samples = map[string]struct{ target, body string }{
 	"GET /control/audits":                          {"/control/audits", ""},
 	"GET /dead-letters":                            {"/dead-letters", ""},
 
+	"GET /suppressions":                              {"/suppressions", ""},
+	"GET /suppressions/{channel}/{recipient}":        {"/suppressions/email/" + suppressedHash, ""},
+	"POST /suppressions/{channel}/{recipient}/lift":  {"/suppressions/email/" + suppressedHash + "/lift", `{"reason":"mailbox mended"}`},
+	"GET /suppressions/{channel}/{recipient}/audits": {"/suppressions/email/" + suppressedHash + "/audits", ""},
+
 	"GET /files/{token}":        {"/files/secret-token", ""},
 	"GET /unsubscribe/{token}":  {"/unsubscribe/secret-token", ""},
 	"POST /unsubscribe/{token}": {"/unsubscribe/secret-token", "List-Unsubscribe=One-Click"},

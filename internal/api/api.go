@@ -57,6 +57,7 @@ func (a API) Handler() http.Handler {
 	s.registerRedrive()
 	s.registerVersions()
 	s.registerControl()
+	s.registerSuppressions()
 	s.registerConfiguration()
 	s.registerPages()
 	if a.Clock != nil {

@@ -63,3 +63,31 @@ func (w *world) Audits(_ context.Context, subject, cursor string, limit int) ([]
 func (w *world) DeadLetterPage(_ context.Context, cursor string, limit int) ([]schedule.DeadLetter, string, error) {
 	return slice(w.dead, cursor, limit)
 }
+
+// suppressedHash is a recipient's who is suppressed.
+const suppressedHash = "5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c"
+
+func (w *world) Suppression(_ context.Context, channel, hash string) (schedule.Suppression, error) {
+	if hash != suppressedHash || channel != "email" {
+		return schedule.Suppression{}, schedule.ErrNotFound
+	}
+	return schedule.Suppression{Channel: channel, RecipientHash: hash, Reason: "bounce", Run: "ewr-delays@2013-07-01T13:00:00Z", At: w.at}, w.fail
+}
+
+func (w *world) Suppressions(ctx context.Context, cursor string, limit int) ([]schedule.Suppression, string, error) {
+	s, err := w.Suppression(ctx, "email", suppressedHash)
+	if err != nil {
+		return nil, "", err
+	}
+	return slice([]schedule.Suppression{s}, cursor, limit)
+}
+
+func (w *world) Lift(ctx context.Context, channel, hash, reason, by string) (schedule.Suppression, error) {
+	s, err := w.Suppression(ctx, channel, hash)
+	if err != nil {
+		return s, err
+	}
+	s.Lift = schedule.Lift{By: by, Why: reason, At: w.at}
+	w.wrote("lift %s %s: %s by %s", channel, hash, reason, by)
+	return s, nil
+}

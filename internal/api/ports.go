@@ -34,6 +34,8 @@ type Editor interface {
 	PlanRetry(ctx context.Context, run string, q schedule.RetryRequest) (schedule.RetryPlan, error)
 	// Retry admits a run that repeats another, once per principal and key, as RunNow does.
 	Retry(ctx context.Context, run string, q schedule.RetryRequest, reason, principal, idempotencyKey, requestHash string) (r schedule.Run, created bool, err error)
+	// Lift lets a suppressed recipient, named by hash, be sent to again; a second ask finds the first.
+	Lift(ctx context.Context, channel, recipient, reason, by string) (schedule.Suppression, error)
 	// Switch turns the stage's switches.
 	Switch(ctx context.Context, s schedule.Switches, reason, by string) (schedule.Control, error)
 	PutWorkspace(ctx context.Context, w schedule.Workspace, by string) error
@@ -56,6 +58,9 @@ type Reader interface {
 	// Audits of a schedule's id, a run's id or schedule.ControlSubject, the latest first.
 	Audits(ctx context.Context, subject, cursor string, limit int) ([]schedule.Audit, string, error)
 	DeadLetterPage(ctx context.Context, cursor string, limit int) ([]schedule.DeadLetter, string, error)
+	// Suppression of a recipient, also one that was lifted.
+	Suppression(ctx context.Context, channel, recipientHash string) (schedule.Suppression, error)
+	Suppressions(ctx context.Context, cursor string, limit int) ([]schedule.Suppression, string, error)
 	Control(ctx context.Context) (schedule.Control, error)
 	Workspaces(ctx context.Context) ([]schedule.Workspace, error)
 	Workspace(ctx context.Context, id string) (schedule.Workspace, error)

@@ -165,19 +165,20 @@ func runView(r schedule.Run) RunView {
 
 // RecipientView is one recipient of a run and what became of its request.
 type RecipientView struct {
-	Channel     string     `json:"channel"`
-	Recipient   string     `json:"recipient"`
-	Hash        string     `json:"hash,omitempty" doc:"what names the recipient in requests and records; operators and above see it"`
-	Outcome     string     `json:"outcome" enum:"pending,submitted,skipped,unknown,not_sent"`
-	Reason      string     `json:"reason,omitempty"`
-	Detail      string     `json:"detail,omitempty"`
-	NotAccepted bool       `json:"not_accepted,omitempty" doc:"pending, and certain that no try was accepted so far"`
-	Tries       int        `json:"tries"`
-	Resends     int        `json:"resends,omitempty" doc:"how often a person had it sent again, each time under a new key"`
-	Resend      *StopView  `json:"resend,omitempty" doc:"who asked that it be sent again, until that is carried out"`
-	ProviderID  string     `json:"provider_id,omitempty"`
-	RevokedAt   *time.Time `json:"link_revoked_at,omitempty" doc:"a person took back the download link"`
-	UpdatedAt   *time.Time `json:"updated_at,omitempty"`
+	Channel     string         `json:"channel"`
+	Recipient   string         `json:"recipient"`
+	Hash        string         `json:"hash,omitempty" doc:"what names the recipient in requests and records; operators and above see it"`
+	Outcome     string         `json:"outcome" enum:"pending,submitted,skipped,unknown,not_sent"`
+	Reason      string         `json:"reason,omitempty"`
+	Detail      string         `json:"detail,omitempty"`
+	NotAccepted bool           `json:"not_accepted,omitempty" doc:"pending, and certain that no try was accepted so far"`
+	Tries       int            `json:"tries"`
+	Resends     int            `json:"resends,omitempty" doc:"how often a person had it sent again, each time under a new key"`
+	Resend      *StopView      `json:"resend,omitempty" doc:"who asked that it be sent again, until that is carried out"`
+	ProviderID  string         `json:"provider_id,omitempty"`
+	Feedback    []FeedbackView `json:"feedback,omitempty" doc:"what the mail service said after it had accepted the mail; the outcome stays"`
+	RevokedAt   *time.Time     `json:"link_revoked_at,omitempty" doc:"a person took back the download link"`
+	UpdatedAt   *time.Time     `json:"updated_at,omitempty"`
 }
 
 // recipientView shows the address to whom may act on it; a viewer sees where it points only, and no hash, by which a
@@ -187,6 +188,9 @@ func recipientView(s schedule.Submission, r schedule.Run, right routes.Right) Re
 		Channel: s.Channel, Recipient: s.Recipient, Outcome: string(s.State), Reason: s.Reason, Detail: s.Detail,
 		NotAccepted: s.NotAccepted, Tries: s.Tries, ProviderID: s.ProviderID, UpdatedAt: instant(s.UpdatedAt),
 		Hash: s.RecipientHash, Resends: s.Resends,
+	}
+	for _, f := range s.Feedback {
+		v.Feedback = append(v.Feedback, feedbackView(s, f))
 	}
 	if s.Wish.ID != "" && s.State == schedule.Unknown {
 		v.Resend = &StopView{s.Wish.By, s.Wish.Why}
@@ -202,6 +206,21 @@ func recipientView(s schedule.Submission, r schedule.Run, right routes.Right) Re
 		v.Recipient = mask(s.Channel, s.Recipient)
 	}
 	return v
+}
+
+// FeedbackView is what the mail service said of a mail.
+type FeedbackView struct {
+	Kind    string     `json:"kind" enum:"bounce,complaint,rejection"`
+	Type    string     `json:"type,omitempty" doc:"of a bounce: permanent, transient or undetermined; of a complaint: its type by RFC 5965"`
+	Subtype string     `json:"subtype,omitempty" doc:"the mail service's own finer word"`
+	Why     string     `json:"why,omitempty"`
+	Detail  string     `json:"detail,omitempty" doc:"what the receiver's server said, without addresses"`
+	At      *time.Time `json:"at" doc:"when it happened, by the mail service's clock"`
+	Other   bool       `json:"other_mail,omitempty" doc:"not known to be about the mail of provider_id: it was sent more than once, or its answer was lost"`
+}
+
+func feedbackView(s schedule.Submission, f channel.Feedback) FeedbackView {
+	return FeedbackView{string(f.Kind), f.Type, f.Subtype, f.Why, f.Detail, instant(f.At), f.Mail != s.ProviderID}
 }
 
 // mask leaves the first letter and the domain of an address, the host of a URL.

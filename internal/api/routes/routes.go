@@ -53,6 +53,10 @@ var Table = []Route{
 	{"GET", "/control", Viewer}, // whoever waits for a run may know that nothing is sent
 	{"PUT", "/control", Stage},
 	{"GET", "/control/audits", Viewer},
+	{"GET", "/suppressions", Stage},
+	{"GET", "/suppressions/{channel}/{recipient}", Stage},
+	{"POST", "/suppressions/{channel}/{recipient}/lift", Stage},
+	{"GET", "/suppressions/{channel}/{recipient}/audits", Stage},
 	{"GET", "/dead-letters", Stage},
 	{"POST", "/dead-letters/{message}/redrive", Stage},
 	{"GET", "/files/{token}", Public},

@@ -95,7 +95,7 @@ func commands() []subcommand {
 				f.StringVar(&c.folder, "f", "", "`folder` or file (required)")
 				f.BoolVar(&c.yes, "yes", false, "do not ask")
 			}, 0, 0},
-		{"get", "schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources | dead-letters", "list things",
+		{"get", "schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources | suppressions [ADDRESS] | dead-letters", "list things",
 			"Lists as a table, or with -o json as the API gives it. A warning on the error stream says when dispatch or send is off.", (*Program).get,
 			func(f *flag.FlagSet, c *call) {
 				output(f, c)
@@ -148,6 +148,7 @@ func commands() []subcommand {
 				f.BoolVar(&c.yes, "yes", false, "do not ask")
 			}, 1, 1},
 		{"redrive", "MESSAGE --reason WHY", "read a dead letter again", "For one that an earlier version could not read: an open run that it names is offered again. Where nothing is to be done it is told what\nwould help. almanac get dead-letters lists them.", (*Program).redrive, why, 1, 1},
+		{"unsuppress", "ADDRESS --reason WHY", "let an address be sent to again", "For an address whose mail bounced for good, or whose owner complained: no schedule sends to it until somebody lifts that. ADDRESS may be\na hash. What happened before does not suppress it again, another bounce does. SES may have the address on a suppression list of its own:\nthen its mails bounce as that says, until it is taken off there too (aws sesv2 delete-suppressed-destination).", (*Program).unsuppress, why, 1, 1},
 		{"control", "[set | audits]", "the red button: dispatch and send, on or off", "Without more it shows the switches. `set` turns those that are given; the other stays as it is. `audits` lists who turned them.\nDispatch off: no due occurrence is admitted. Send off: no recipient is asked, and runs wait until it is on.", (*Program).control,
 			func(f *flag.FlagSet, c *call) {
 				output(f, c)

@@ -13,9 +13,16 @@ import (
 
 func (p *Program) get(ctx context.Context, c *call) error {
 	what, of := c.args[0], ""
-	below := what == "runs" || what == "skips"
-	if below != (len(c.args) == 2) {
-		return usage("usage: almanac get schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources | dead-letters")
+	below, one := what == "runs" || what == "skips", len(c.args) == 2
+	if below != one && !(what == "suppressions" && one) {
+		return usage("usage: almanac get schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources | suppressions [ADDRESS] | dead-letters")
+	}
+	path := ""
+	if what == "suppressions" && one {
+		var err error
+		if path, err = suppressionPath(c.args[1]); err != nil {
+			return err
+		}
 	}
 	if below {
 		of = c.args[1]
@@ -26,6 +33,9 @@ func (p *Program) get(ctx context.Context, c *call) error {
 	api, err := p.connect()
 	if err != nil {
 		return err
+	}
+	if path != "" {
+		return p.showSuppression(ctx, c, api, path)
 	}
 	err = p.list(ctx, c, api, what, of)
 	if err == nil {
@@ -46,6 +56,8 @@ func (p *Program) list(ctx context.Context, c *call, api *client.Client, what, o
 		return printList(ctx, p, c, api, client.Path("schedules", of, "runs"), nil, []string{"RUN", "STATE", "ROWS", "BYTES", "SUBMITTED", "SKIPPED", "ATTEMPTS", "ERROR"}, runCells)
 	case "skips":
 		return printList(ctx, p, c, api, client.Path("schedules", of, "skips"), nil, []string{"FIRST", "LAST", "COUNT", "REASON"}, skipCells)
+	case "suppressions":
+		return printList(ctx, p, c, api, "/suppressions", nil, suppressionHead, suppressionCells)
 	case "dead-letters":
 		return printList(ctx, p, c, api, "/dead-letters", nil, []string{"AT", "QUEUE", "MESSAGE", "REASON", "BODY"}, deadCells)
 	case "workspaces":
@@ -55,7 +67,7 @@ func (p *Program) list(ctx context.Context, c *call, api *client.Client, what, o
 			return []string{s.Name, s.Engine, s.Object, strings.Join(s.Workspaces, ", ")}
 		})
 	}
-	return usage("get: there is no %q; want schedules, runs, skips, workspaces, sources or dead-letters", what)
+	return usage("get: there is no %q; want schedules, runs, skips, workspaces, sources, suppressions or dead-letters", what)
 }
 
 // printList reads all pages; workspaces and sources come in one, and take no page parameters.
@@ -233,6 +245,7 @@ func (p *Program) printRun(r api.RunDetail) {
 		if x.Resend != nil {
 			notes += "  to be sent again, asked for by " + x.Resend.By + ": " + x.Resend.Reason
 		}
+		notes += "  " + feedback(x.Feedback)
 		notes += optional(x.Resends > 0, "  sent again %d times", x.Resends)
 		t.row("  "+x.Channel, x.Recipient, x.Outcome, fmt.Sprint(x.Tries), strings.TrimSpace(notes))
 	}
