@@ -54,9 +54,10 @@ func ParseRate(text string) (rate int, ok bool) {
 // SendTimes keeps, for each channel, the instant up to which send times are taken.
 type SendTimes interface {
 	// MoveSendTimes moves a channel's instant to what move says of it, on the condition that it is as read. Where it is
-	// not, it is read again after a pause, until ctx ends: rivals are no failure. taken is zero where nothing was; where
-	// ok is false nothing is written. move may be called several times; its last call counts, and only with a nil error.
-	MoveSendTimes(ctx context.Context, channel string, move func(taken time.Time) (until time.Time, ok bool)) error
+	// not, it is read again after a pause, until ctx ends: rivals are no failure. by is a token of this one move. taken is
+	// zero where nothing was; where ok is false nothing is written. move may be called several times; its last call counts,
+	// and only with a nil error.
+	MoveSendTimes(ctx context.Context, channel, by string, move func(taken time.Time) (until time.Time, ok bool)) error
 }
 
 // Pace is the send rate of a stage. The zero Pace holds nothing back.
@@ -160,7 +161,7 @@ func (d *Deliverer) take(ctx context.Context, h *turns, channelName string, gap 
 	n := min(h.wish(max(1, int(TurnSpan/gap))), max(1, wanted))
 	var start time.Time
 	var late *noTurn
-	err := d.Pace.Times.MoveSendTimes(ctx, channelName, func(taken time.Time) (time.Time, bool) {
+	err := d.Pace.Times.MoveSendTimes(ctx, channelName, d.Token(), func(taken time.Time) (time.Time, bool) {
 		now := d.Clocks.Wall()
 		if ahead := taken.Sub(now); ahead > MaxAhead {
 			d.Count("send_turns", 1, "reset", channelName)

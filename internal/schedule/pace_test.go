@@ -56,11 +56,11 @@ func (w *world) watchTakes() *takes {
 	return tap
 }
 
-func (s *takes) MoveSendTimes(ctx context.Context, name string, move func(time.Time) (time.Time, bool)) error {
+func (s *takes) MoveSendTimes(ctx context.Context, name, by string, move func(time.Time) (time.Time, bool)) error {
 	before := s.w.db.Units()
 	var from, until time.Time
 	wrote := false
-	err := s.SendTimes.MoveSendTimes(ctx, name, func(taken time.Time) (time.Time, bool) {
+	err := s.SendTimes.MoveSendTimes(ctx, name, by, func(taken time.Time) (time.Time, bool) {
 		if from = s.w.wall().Add(-turnLife / 2); taken.After(from) {
 			from = taken
 		}

@@ -37,7 +37,8 @@
 // bounce and a complaint suppress the address for every schedule; the record is kept when a person lifts it, so that
 // word of what happened before does not suppress again.
 //
-// A send rate is one number: the wall time, in microseconds, up to which all send times of a channel are taken.
+// A send rate is one number: the wall time, in microseconds, up to which all send times of a channel are taken. Its owner
+// is the token of the last move, by which one whose reply was lost is known.
 //
 // A submission holds what its body is rendered from; a webhook's holds the whole body, deflated (RFC 1951).
 //

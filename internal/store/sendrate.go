@@ -12,9 +12,9 @@ import (
 )
 
 // MoveSendTimes moves the instant up to which a channel's send times are taken, on the condition that it is as read. A
-// rival's move is read again after a pause, as often as ctx allows. A move whose reply was lost may have taken effect: its
-// send times are then nobody's, and lost. Instants are kept in microseconds, rounded up.
-func (s *Store) MoveSendTimes(ctx context.Context, channel string, move func(taken time.Time) (until time.Time, ok bool)) error {
+// rival's move is read again after a pause, as often as ctx allows. Where the reply was lost and the row has moved on, the
+// send times are nobody's, and lost. Instants are kept in microseconds, rounded up.
+func (s *Store) MoveSendTimes(ctx context.Context, channel, by string, move func(taken time.Time) (until time.Time, ok bool)) error {
 	key := schema.SendRateKey(channel, s.Stage)
 	for n := 0; ; n++ {
 		row, err := s.get(ctx, key)
@@ -25,13 +25,13 @@ func (s *Store) MoveSendTimes(ctx context.Context, channel string, move func(tak
 		if !ok {
 			return nil
 		}
-		w := write{event: "take send times", key: key}
+		w := write{event: "take send times", key: key, mine: func(it item) bool { return str(it, schema.Owner) == by }}
 		var read any = ""
 		if v, ok := row[schema.TakenUntil]; ok {
 			read = v
 		}
 		w.condition = w.expr.equals(schema.TakenUntil, read)
-		w.update = w.expr.update(update{set: map[string]any{schema.TakenUntil: until.Add(time.Microsecond - 1).UnixMicro()}})
+		w.update = w.expr.update(update{set: map[string]any{schema.Owner: by, schema.TakenUntil: until.Add(time.Microsecond - 1).UnixMicro()}})
 		if err = s.send(ctx, w); !schedule.IsConflict(err) {
 			return err
 		}

@@ -67,6 +67,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("apart", func(t *testing.T) { apart(t, b) })
 	t.Run("settings", func(t *testing.T) { settings(t, b) })
 	t.Run("send times", func(t *testing.T) { sendTimes(t, b) })
+	t.Run("send times", func(t *testing.T) { sendTimes(t, b) })
 	t.Run("by hand", func(t *testing.T) { byHand(t, b) })
 	t.Run("feedback", func(t *testing.T) { feedback(t, b) })
 	if n := b.tap.eventual.Load(); n > 0 {
