@@ -310,6 +310,28 @@ type Workspace struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Zone string `json:"zone"`
+	// Owner groups workspaces under the caps of monthly snapshots; empty: "default".
+	Owner string `json:"owner,omitempty"`
+	// Start is the first month of monthly snapshots, such as "2026-02"; empty: as early as their definition says.
+	Start string `json:"start,omitempty"`
+	// Removed is when the workspace was removed, an instant in RFC 3339 or a date in its zone; empty: it is there.
+	Removed string `json:"removed,omitempty"`
+}
+
+// RemovedAt is the instant of Removed, a date's being its first; zero where there is none.
+func (w Workspace) RemovedAt() (time.Time, error) {
+	if w.Removed == "" {
+		return time.Time{}, nil
+	}
+	if at, err := time.Parse(time.RFC3339, w.Removed); err == nil {
+		return at.UTC(), nil
+	}
+	zone, err := calendar.LoadZone(w.Zone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, err := time.ParseInLocation(time.DateOnly, w.Removed, zone)
+	return at.UTC(), err
 }
 
 // SourceConfig says where a named source is.

@@ -299,6 +299,15 @@ func (w Workspace) Check() Problems {
 	if _, err := calendar.LoadZone(w.Zone); err != nil {
 		c.Bad("zone", input.Quote(w.Zone), "the exact name of an IANA time zone, such as America/New_York")
 	}
+	if w.Owner != "" {
+		c.Form("owner", w.Owner, workspaceForm, "letters, digits, - and _, at most 40, such as default")
+	}
+	if _, err := calendar.ParseMonth(w.Start); w.Start != "" && err != nil {
+		c.Bad("start", input.Quote(w.Start), `a month, such as "2026-02"`)
+	}
+	if _, err := (Workspace{Zone: "UTC", Removed: w.Removed}).RemovedAt(); err != nil {
+		c.Bad("removed", input.Quote(w.Removed), `a date, such as "2026-02-28", or an instant in RFC 3339`)
+	}
 	return c.Problems
 }
 

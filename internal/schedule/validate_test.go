@@ -268,9 +268,22 @@ func TestWorkspaceAndSourceFields(t *testing.T) {
 		{"name hostile", schedule.Workspace{ID: "a", Name: "x\n", Zone: "UTC"}, []string{`name is "x\n"`}},
 		{"zone absent", schedule.Workspace{ID: "a", Name: "x"}, []string{"zone is missing", "America/New_York"}},
 		{"T6 zone", schedule.Workspace{ID: "a", Name: "x", Zone: "EST5"}, []string{`zone is "EST5"`, "IANA"}},
+		{"owner hostile", schedule.Workspace{ID: "a", Name: "x", Zone: "UTC", Owner: "a#b"}, []string{`owner is "a#b"`, "such as default"}},
+		{"owner too long", schedule.Workspace{ID: "a", Name: "x", Zone: "UTC", Owner: strings.Repeat("o", 41)}, []string{"owner is", "at most 40"}},
+		{"start no month", schedule.Workspace{ID: "a", Name: "x", Zone: "UTC", Start: "2026-13"}, []string{`start is "2026-13"`, `such as "2026-02"`}},
+		{"start a date", schedule.Workspace{ID: "a", Name: "x", Zone: "UTC", Start: "2026-02-01"}, []string{`start is "2026-02-01"`}},
+		{"removed no time", schedule.Workspace{ID: "a", Name: "x", Zone: "UTC", Removed: "yesterday"}, []string{`removed is "yesterday"`, `"2026-02-28"`, "RFC 3339"}},
+		{"removed no day", schedule.Workspace{ID: "a", Name: "x", Zone: "UTC", Removed: "2026-02-30"}, []string{`removed is "2026-02-30"`}},
+		{"removed without an offset", schedule.Workspace{ID: "a", Name: "x", Zone: "UTC", Removed: "2026-02-28T12:00:00"}, []string{"removed is"}},
 	} {
 		err := w.editor.PutWorkspace(ctx, row.w, "ann")
 		mentions(t, "workspace "+row.name, err, row.want)
+	}
+	for removed, want := range map[string]string{"": "0001-01-01T00:00:00Z", "2026-03-08": "2026-03-08T05:00:00Z", "2026-03-08T12:00:00+01:00": "2026-03-08T11:00:00Z"} {
+		ws := schedule.Workspace{ID: "a", Name: "x", Zone: "America/New_York", Owner: "airports", Start: "2013-01", Removed: removed}
+		if at, err := ws.RemovedAt(); len(ws.Check()) > 0 || err != nil || at.Format(time.RFC3339) != want {
+			t.Errorf("removed %q is %s, %v, %v; want %s", removed, at, err, ws.Check(), want)
+		}
 	}
 	good := schedule.SourceConfig{Name: "flights", Engine: "sqlite", Object: "a/b.sqlite", Workspaces: []string{"EWR"}}
 	for _, row := range []struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // Attribute names of the indexes of the table Snapshots.
@@ -28,11 +29,20 @@ const (
 	LateShard = "late_shard"
 	LateAt    = "late_at"
 
-	// IndexSettled finds final runs whose leftovers are to be removed, by the time from which they may. Sparse.
+	// IndexSettled finds final runs whose leftovers are to be removed, by SettledAt. Sparse: skipped runs left nothing, and
+	// a run that was cleaned leaves the index.
 	IndexSettled = "settled"
 	SettledShard = "settled_shard"
-	CleanAt      = "clean_at"
 )
+
+// SnapshotsIndexes are the indexes of the table Snapshots: name, partition, sort key. They hold keys only.
+var SnapshotsIndexes = [][3]string{
+	{IndexWork, Work, WorkAt},
+	{IndexPlan, PlanShard, PlanAt},
+	{IndexLate, LateShard, LateAt},
+	{IndexSettled, SettledShard, SettledAt},
+	{IndexDirectory, DirKind, DirName},
+}
 
 // Attribute names of snapshot records. Those that schedules have too are spelled beside those.
 const (
@@ -65,6 +75,8 @@ const (
 	Accepts     = "accepts"
 	RequestWhy  = "request_why"
 	CancelledBy = "cancelled_by"
+	ReasonText  = "reason_text"
+	QueryFor    = "query_for" // what the recorded query is for: generation and purpose
 
 	// period head
 	Latest      = "latest"
@@ -97,6 +109,8 @@ const (
 	LastKey    = "last_key"
 	Sums       = "sums"
 	Nulls      = "nulls"
+	WrongTypes = "wrong_types"
+	Columns    = "columns"
 	Increasing = "increasing"
 )
 
@@ -163,6 +177,24 @@ func SnapshotID(workspace, typ, month string, version int) string {
 
 // A type holds no underscore, so that an id comes apart also where the workspace's does.
 var snapshotID = regexp.MustCompile(`^(.+)_([^_]+)_(\d{4}-\d{2})_v([1-9]\d{0,3})$`)
+
+// SnapshotOf names the run of a key; ok is false where it is no run's.
+func SnapshotOf(k Key) (run string, ok bool) {
+	workspace, typ, ok := SeriesOf(k.PK)
+	month, version, found := strings.Cut(strings.TrimPrefix(string(k.SK), PeriodPrefix), VersionMark)
+	n, err := strconv.Atoi(version)
+	if !ok || !found || err != nil {
+		return "", false
+	}
+	return SnapshotID(workspace, typ, month, n), true
+}
+
+// SeriesOf takes the partition of a series apart; ok is false where it is none. Neither part holds a "#".
+func SeriesOf(pk Partition) (workspace, typ string, ok bool) {
+	rest, isWorkspace := strings.CutPrefix(string(pk), WorkspaceScope)
+	workspace, typ, found := strings.Cut(rest, "#TYPE#")
+	return workspace, typ, isWorkspace && found
+}
 
 // SplitSnapshotID takes a snapshot run's id apart; ok is false where it is none.
 func SplitSnapshotID(id string) (workspace, typ, month string, version int, ok bool) {

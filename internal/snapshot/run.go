@@ -55,9 +55,9 @@ type Head struct {
 	Period
 	Owner       string
 	Latest      int
-	LatestState State  // skipped matters: a skipped latest may be planned again
-	LatestWhy   string // of a skipped or cancelled latest
-	Active      int    // the version under way; 0: none
+	LatestState State     // skipped matters: a skipped latest may be planned again
+	LatestWhy   string    // of a skipped or cancelled latest
+	Active      int       // the version under way; 0: none
 	LateAt      time.Time // business time from which it is late; zero: published, or nobody waits for it
 }
 
@@ -101,6 +101,7 @@ type Run struct {
 	// Basis is what the generation was begun from. Another basis at the next start begins a new generation.
 	Basis   Basis
 	Verdict *Verdict
+	Query   Query // of an engine whose queries run apart; zero: none was recorded
 
 	RequestedBy string
 	RequestWhy  string
@@ -128,6 +129,15 @@ type Basis struct {
 	Source     string // the source's version, e.g. an object's ETag; empty where the engine has none
 }
 
+// Query is an engine's query that runs apart from us, recorded so that the next invocation finds it instead of paying
+// twice.
+type Query struct {
+	Number int    // counts the run's queries; part of the engine's client token
+	For    string // generation and purpose, e.g. "2 control"
+	ID     string // the engine's
+	Ended  bool   // it ended without a result for a passing reason: another one may follow
+}
+
 // Chunk is one committed part of a generation.
 type Chunk struct {
 	Number     int
@@ -137,9 +147,17 @@ type Chunk struct {
 	Rows       int64
 	First      string // first and last key, as EncodeKey spells them
 	Last       string
-	Sums       map[string]string // by column, exact
-	Nulls      map[string]int64
-	Increasing bool // keys increase strictly within the chunk
+	Sums       map[string]string // by column that is to be summed, as EncodeSum spells them
+	Nulls      map[string]int64  // by column that must have none: how many it has; only those that have some
+	Wrong      map[string]int64  // by column whose type is demanded: cells of another one; only those that have some
+	Increasing bool              // keys increase strictly within the chunk
+	Columns    []Column          // of a generation's first chunk only: what every chunk of it has
+}
+
+// Column is one column of a month's files.
+type Column struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // as the engine declares it: integer, real, decimal, text, bytes, boolean, date, timestamp, unknown
 }
 
 // Verdict is what validation found.
@@ -176,6 +194,14 @@ const (
 
 // ID names the run in messages, logs and routes, and is the first part of its jobs' names.
 func (r Run) ID() string { return schema.SnapshotID(r.Workspace, r.Type, r.Month.String(), r.Version) }
+
+// Manifest is the manifest that validation found, by its hash; empty before it.
+func (r Run) Manifest() string {
+	if r.Verdict == nil {
+		return ""
+	}
+	return r.Verdict.Manifest
+}
 
 // JobName is the name of the execution of one job: at most 80 letters, digits, "-" and "_".
 // Source: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html, "name".

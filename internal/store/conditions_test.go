@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"almanac/internal/schedule"
+	"almanac/internal/snapshot"
 	"almanac/internal/transition"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -25,6 +26,7 @@ func TestEveryGuardHasAMeaning(t *testing.T) {
 	collect(used, schedule.Runs.Rows)
 	collect(used, schedule.Submissions.Rows)
 	collect(used, schedule.Schedules.Rows)
+	collect(used, snapshot.Runs.Rows)
 	for g := range used {
 		m, ok := guards[g]
 		switch {
@@ -54,10 +56,11 @@ func collect[S, E ~string](used map[transition.Guard]bool, rows []transition.Row
 // The conditions as they are sent, in words: whoever changes one sees it in the golden file, and so does the reviewer.
 func TestConditionsAreAsReviewed(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# The condition of every row of the three tables, one line per alternative. Made by: go test ./internal/store -run TestConditions -update\n")
+	b.WriteString("# The condition of every row of the four tables, one line per alternative. Made by: go test ./internal/store -run TestConditions -update\n")
 	spell(t, &b, schedule.Runs)
 	spell(t, &b, schedule.Submissions)
 	spell(t, &b, schedule.Schedules)
+	spell(t, &b, snapshot.Runs)
 	if *rewrite {
 		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -88,8 +91,11 @@ var (
 	theWake = theNow.Add(-time.Minute)
 	theDue  = theNow.Add(time.Hour)
 	words   = strings.NewReplacer(`"2026-11-30T08:00:00.000Z"`, "‹now›", `"2026-11-30T07:59:00.000Z"`, "‹as read›", `"2026-11-30T09:00:00.000Z"`, "‹as read›",
-		`"the-owner"`, "‹owner›", `"the-earlier"`, "‹owner as read›", `"the-open"`, "‹as read›", "version = 7", "version = ‹as read›")
-	alias = regexp.MustCompile(`#(\w+)|(:\w+)`)
+		`"the-owner"`, "‹owner›", `"the-earlier"`, "‹owner as read›", `"the-open"`, "‹as read›", "version = 7", "version = ‹as read›",
+		`"2026-11-30T07:55:00.000Z"`, "‹five minutes ago›", "job = 11", "job = ‹as read›", "failures = 2", "failures = ‹as read›", "generation = 4", "generation = ‹as read›", "cursor = 12", "cursor = ‹as read›",
+		`"the-key"`, "‹as read›", `"the-manifest"`, "‹as read›", "compared_to = 3", "compared_to = ‹current as read›", `"the-purpose"`, "‹purpose›")
+	theRun = snapshot.Run{Job: 11, Failures: 2, Generation: 4, Cursor: snapshot.Cursor{Chunk: 12, Key: "the-key"}, OfferedAt: theWake, Verdict: &snapshot.Verdict{Manifest: "the-manifest"}}
+	alias  = regexp.MustCompile(`#(\w+)|(:\w+)`)
 )
 
 func spell[S, E ~string](t *testing.T, b *strings.Builder, table transition.Table[S, E]) {
@@ -105,7 +111,7 @@ func spell[S, E ~string](t *testing.T, b *strings.Builder, table transition.Tabl
 			one.When = transition.When{all}
 			var e expression
 			f := facts{owner: "the-owner", earlier: "the-earlier", now: theNow, wake: theWake, yields: 200, decided: all,
-				schedule: &schedule.Schedule{Version: 7, NextDue: theDue, OpenRun: "the-open"}}
+				schedule: &schedule.Schedule{Version: 7, NextDue: theDue, OpenRun: "the-open"}, before: theNow.Add(-5 * time.Minute), current: 3, query: "the-purpose", run: theRun}
 			expr, ok := condition(&e, one, f)
 			if !ok {
 				t.Errorf("%s in state %s: no condition although all is decided", row.Event, from)

@@ -83,6 +83,12 @@ func attr(v any) types.AttributeValue {
 			l[i] = attr(s)
 		}
 		return &types.AttributeValueMemberL{Value: l}
+	case map[string]int:
+		m := make(item, len(v))
+		for k, n := range v {
+			m[k] = attr(n)
+		}
+		return &types.AttributeValueMemberM{Value: m}
 	case item:
 		return &types.AttributeValueMemberM{Value: v}
 	}
@@ -103,6 +109,9 @@ type update struct {
 	first  map[string]any // only where the attribute is absent
 	add    map[string]int
 	append string // one entry of the timeline
+	// member is a key that take puts into maps of the row and leave takes out of them; both may be repeated.
+	member      string
+	take, leave []string
 }
 
 func (e *expression) update(u update) string {
@@ -122,6 +131,12 @@ func (e *expression) update(u update) string {
 	for _, k := range sortedKeys(u.add) {
 		adds = append(adds, e.name(k)+" "+e.value(u.add[k]))
 	}
+	for _, m := range u.take {
+		sets = append(sets, e.within(m, u.member)+" = "+e.value(true))
+	}
+	for _, m := range u.leave {
+		removes = append(removes, e.within(m, u.member))
+	}
 	if u.append != "" {
 		n := e.name(schema.Timeline)
 		sets = append(sets, fmt.Sprintf("%s = list_append(if_not_exists(%s, %s), %s)", n, n, e.list(), e.list(u.append)))
@@ -136,6 +151,13 @@ func (e *expression) update(u update) string {
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// within is the path of a key of a map. Keys are ids, which an alias cannot be made of.
+func (e *expression) within(attribute, key string) string {
+	path := e.name(attribute)
+	e.names["#member"] = key
+	return path + ".#member"
 }
 
 func (e *expression) list(entries ...string) string {

@@ -7,6 +7,7 @@ import (
 
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+	"almanac/internal/snapshot"
 	"almanac/internal/transition"
 )
 
@@ -18,6 +19,10 @@ type facts struct {
 	wake     time.Time // wake_at as read
 	yields   int       // how many yields a run may have
 	schedule *schedule.Schedule
+	run      snapshot.Run       // monthly snapshots: the run as read
+	before   time.Time          // monthly snapshots: an offer at or before it has waited long enough
+	current  int                // monthly snapshots: the current version as read
+	query    string             // monthly snapshots: what a query is for
 	decided  []transition.Guard // guards that the caller decided before the write
 }
 
@@ -78,6 +83,36 @@ var guards = map[transition.Guard]guard{
 	}},
 	schedule.OpenAsRead:  {expr: func(e *expression, f facts) string { return e.equals(schema.OpenRun, f.schedule.OpenRun) }},
 	schedule.PauseReason: {decider: "the settle by the code, or the API by a person"},
+
+	snapshot.NoVersionRow:   absent(),
+	snapshot.HeadFree:       {decider: "the transaction's write to the period's head carries it"},
+	snapshot.HeadNotActive:  {decider: "the transaction's write to the period's head carries it"},
+	snapshot.Eligible:       {decider: "the planner, by the source and the definition"},
+	snapshot.OtherReason:    {decider: "the transaction's write to the period's head carries it"},
+	snapshot.CapsPermit:     {decider: "the transaction's write to the owner's slots carries it"},
+	snapshot.RetryScheduled: present(schema.NextAttempt),
+	snapshot.RetryDue:       {expr: func(e *expression, f facts) string { return e.name(schema.NextAttempt) + " <= " + e.value(f.now) }},
+	snapshot.SameJob:        {expr: func(e *expression, f facts) string { return e.name(schema.Job) + " = " + e.value(f.run.Job) }},
+	snapshot.JobAsRead:      {expr: func(e *expression, f facts) string { return e.name(schema.Job) + " = " + e.value(f.run.Job) }},
+	snapshot.NoJobAttached:  missing(schema.Execution),
+	snapshot.WaitedFive: {expr: func(e *expression, f facts) string {
+		return e.equals(schema.OfferedAt, schema.Time(f.run.OfferedAt)) + " AND " + e.name(schema.OfferedAt) + " <= " + e.value(f.before)
+	}},
+	snapshot.CursorAsRead: {expr: func(e *expression, f facts) string {
+		return e.equals(schema.Generation, f.run.Generation) + " AND " + e.equals(schema.Cursor, f.run.Cursor.Chunk) + " AND " + e.equals(schema.CursorKey, f.run.Cursor.Key)
+	}},
+	snapshot.CursorAtEnd: {expr: func(e *expression, _ facts) string { return e.name(schema.CursorDone) + " = " + e.value(true) }},
+	snapshot.NoQueryYet: {expr: func(e *expression, f facts) string {
+		return fmt.Sprintf("(attribute_not_exists(%s) OR %s <> %s)", e.name(schema.QueryFor), e.name(schema.QueryFor), e.value(f.query))
+	}},
+	// snapshot.QueryHasEnded has the words, and the meaning, of schedule.QueryEnded.
+	snapshot.VerdictPassed: {expr: func(e *expression, f facts) string {
+		return e.equals(schema.Verdict, passed) + " AND " + e.equals(schema.Manifest, f.run.Manifest()) + " AND " + e.equals(schema.ComparedTo, f.current)
+	}},
+	snapshot.CurrentAsRead:   {decider: "the transaction's write to the current pointer carries it"},
+	snapshot.ReasonGiven:     {decider: "the planner by the definition, or the API, which demands a person and a reason"},
+	snapshot.FailureCounted:  {expr: func(e *expression, f facts) string { return e.name(schema.Failures) + " = " + e.value(f.run.Failures) }},
+	snapshot.AttemptPersonal: {decider: "the planner by the definition, or the API, which demands a person and a reason"},
 }
 
 func absent() guard {

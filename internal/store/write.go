@@ -24,6 +24,9 @@ type write struct {
 	update    string
 	condition string
 	expr      expression
+	check     bool // only the condition: nothing is written
+	// refused says what it means that the condition does not hold; empty: the row changed since it was read.
+	refused string
 	// mine reports, on the row as it stands, that this very write took effect before its reply was lost.
 	mine func(item) bool
 	// row, where not nil, receives the row as it stands after this write.
@@ -164,6 +167,10 @@ func (s *Store) action(w write) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: &s.Table, Item: w.put, ConditionExpression: text(w.condition),
 			ExpressionAttributeNames: w.expr.names, ExpressionAttributeValues: w.expr.values, ReturnValuesOnConditionCheckFailure: all}}
 	}
+	if w.check {
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: &s.Table, Key: keyItem(w.key), ConditionExpression: &w.condition,
+			ExpressionAttributeNames: w.expr.names, ExpressionAttributeValues: w.expr.values, ReturnValuesOnConditionCheckFailure: all}}
+	}
 	return types.TransactWriteItem{Update: &types.Update{TableName: &s.Table, Key: keyItem(w.key), UpdateExpression: &w.update,
 		ConditionExpression: text(w.condition), ExpressionAttributeNames: w.expr.names, ExpressionAttributeValues: w.expr.values,
 		ReturnValuesOnConditionCheckFailure: all}}
@@ -206,11 +213,22 @@ func (s *Store) decideAll(ctx context.Context, ws []write, i int, old item) erro
 	return conflict(ws[i], old)
 }
 
-func conflict(w write, old item) error {
-	c := &schedule.Conflict{Event: w.event, Why: "the row changed since it was read"}
-	if len(old) == 0 {
-		c.Why = "there is no such row"
+// why says in words why a write was refused.
+func (w write) why(old item) string {
+	switch {
+	case len(old) == 0:
+		return "there is no such row"
+	case w.refused != "":
+		return w.refused
 	}
+	return "the row changed since it was read"
+}
+
+func conflict(w write, old item) error {
+	if ofSnapshots(w.key) {
+		return snapshotConflict(w, old)
+	}
+	c := &schedule.Conflict{Event: w.event, Why: w.why(old)}
 	switch kindOf(w.key) {
 	case schema.RunPrefix:
 		if r, err := decodeRun(old); err == nil {

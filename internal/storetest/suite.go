@@ -67,7 +67,6 @@ func Run(t *testing.T, h Harness) {
 	t.Run("apart", func(t *testing.T) { apart(t, b) })
 	t.Run("settings", func(t *testing.T) { settings(t, b) })
 	t.Run("send times", func(t *testing.T) { sendTimes(t, b) })
-	t.Run("send times", func(t *testing.T) { sendTimes(t, b) })
 	t.Run("by hand", func(t *testing.T) { byHand(t, b) })
 	t.Run("feedback", func(t *testing.T) { feedback(t, b) })
 	if n := b.tap.eventual.Load(); n > 0 {
@@ -111,20 +110,31 @@ func newStore(t testing.TB, db Client, through store.DynamoDB) *store.Store {
 // TableInput is the table of the store as infra/storage.go defines it: text keys, and three sparse indexes that hold
 // keys only.
 func TableInput(name string) *dynamodb.CreateTableInput {
+	return tableInput(name, [][3]string{
+		{schema.IndexDue, schema.DueShard, schema.NextDueAt},
+		{schema.IndexOpen, schema.OpenShard, schema.WakeAt},
+		{schema.IndexDirectory, schema.DirKind, schema.DirName},
+	})
+}
+
+// SnapshotsTableInput is the table of monthly snapshots as infra/storage.go defines it.
+func SnapshotsTableInput(name string) *dynamodb.CreateTableInput {
+	return tableInput(name, schema.SnapshotsIndexes)
+}
+
+func tableInput(name string, indexes [][3]string) *dynamodb.CreateTableInput {
 	keys := func(partition, sort string) []types.KeySchemaElement {
 		return []types.KeySchemaElement{
 			{AttributeName: aws.String(partition), KeyType: types.KeyTypeHash}, {AttributeName: aws.String(sort), KeyType: types.KeyTypeRange}}
 	}
 	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest, KeySchema: keys(schema.PK, schema.SK)}
-	for _, x := range [][3]string{
-		{schema.IndexDue, schema.DueShard, schema.NextDueAt},
-		{schema.IndexOpen, schema.OpenShard, schema.WakeAt},
-		{schema.IndexDirectory, schema.DirKind, schema.DirName},
-	} {
+	attributes := []string{schema.PK, schema.SK}
+	for _, x := range indexes {
+		attributes = append(attributes, x[1], x[2])
 		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{IndexName: aws.String(x[0]),
 			KeySchema: keys(x[1], x[2]), Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}})
 	}
-	for _, a := range []string{schema.PK, schema.SK, schema.DueShard, schema.NextDueAt, schema.OpenShard, schema.WakeAt, schema.DirKind, schema.DirName} {
+	for _, a := range attributes {
 		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String(a), AttributeType: types.ScalarAttributeTypeS})
 	}
 	return in
