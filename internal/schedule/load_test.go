@@ -21,7 +21,7 @@ import (
 var (
 	loadSchedules   = flag.Int("load.schedules", 1000, "schedules that are due in one minute")
 	loadRecipients  = flag.Int("load.recipients", 500, "recipients of one schedule")
-	loadConcurrency = flag.Int("load.concurrency", 50, "deliver functions at once; 50 in production")
+	loadConcurrency = flag.Int("load.concurrency", 20, "deliver functions at once; 50 in production")
 )
 
 // loaded is a world under load.
@@ -159,4 +159,66 @@ func TestLoadManySchedulesDueAtOnce(t *testing.T) {
 	real := time.Now()
 	l.drains(firstDue)
 	l.shown(fmt.Sprintf("%d schedules due at once (%s on this machine)", *loadSchedules, time.Since(real).Round(time.Millisecond)), l.kept(nil))
+}
+
+// One schedule has many recipients: as many invocations as it takes come one after the other, and each recipient is asked
+// once. A request takes so long that all of them need a quarter of an hour.
+func TestLoadManyRecipientsOfOneSchedule(t *testing.T) {
+	l := newLoaded(t)
+	var to []string
+	for n := range *loadRecipients {
+		to = append(to, fmt.Sprintf("a%05d@example.com", n))
+	}
+	each := 15 * time.Minute / time.Duration(len(to))
+	l.mail.during = func(string) { l.fleet.spend(each) }
+	l.owes(l.definition("s", to...), firstDue)
+	l.drains(firstDue)
+	var sent []time.Duration
+	for _, m := range l.mail.kept {
+		sent = append(sent, m.at.Sub(l.began))
+	}
+	runs := l.kept(nil)
+	if len(runs) == 1 && runs[0].Yields == 0 {
+		t.Error("one invocation did it all: nothing was shown")
+	}
+	l.shown(fmt.Sprintf("%d recipients of one schedule, each request %s longer", len(to), each), runs)
+	var out strings.Builder
+	load.Histogram(&out, load.Column{Name: "accepted", After: sent})
+	t.Log("\n" + out.String())
+}
+
+// A mailbox that takes two seconds for each mail holds up its own schedules, which yield and go on, and nobody else's for
+// longer than a function is free; nothing times out.
+func TestLoadAMailboxThatAnswersSlowly(t *testing.T) {
+	l := newLoaded(t)
+	l.mail.during = func(to string) {
+		if strings.HasSuffix(to, "@slow.example.com") {
+			l.fleet.spend(2 * time.Second)
+		}
+	}
+	slow := max(2, *loadConcurrency*4/5)
+	for n := range slow {
+		var to []string
+		for i := range 150 { // 300 s of sending: more than one invocation has
+			to = append(to, fmt.Sprintf("a%d@slow.example.com", i))
+		}
+		l.owes(l.definition(fmt.Sprintf("slow-%05d", n), to...), firstDue)
+	}
+	for n := range *loadSchedules {
+		l.owes(l.definition(fmt.Sprintf("quick-%05d", n), fmt.Sprintf("a%d@example.com", n)), firstDue)
+	}
+	l.drains(firstDue)
+	var slowly, quickly []schedule.Run
+	for _, r := range l.kept(nil) {
+		if strings.HasPrefix(r.Schedule, "slow") {
+			slowly = append(slowly, r)
+			if r.Yields == 0 {
+				t.Errorf("%s had 300 s of sending and never yielded", r.ID())
+			}
+			continue
+		}
+		quickly = append(quickly, r)
+	}
+	l.shown(fmt.Sprintf("beside %d schedules with 150 slow recipients each: the quick ones", slow), quickly)
+	l.shown("the slow ones", slowly)
 }
