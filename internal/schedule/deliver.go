@@ -122,6 +122,7 @@ type work struct {
 	over   time.Time // the invocation's deadline
 	def    Version
 	all    []Target        // the run's recipients, once somebody asked
+	next   *time.Time      // the occurrence after this one, once somebody asked
 	live   map[string]bool // recipients of the schedule's present version, by target key; nil: all of the run's
 	fresh  bool            // something was recorded since begin
 	unsure bool            // whether a file was recorded: the reply was lost, and so was the read after it

@@ -33,10 +33,10 @@ type invocation struct {
 	after map[int]func()
 	next  int
 
-	calls   int   // outside calls so far
-	pending fault // what comes after the call under way
-	twice   bool  // the call under way is to be sent again
-	again   bool  // it is being sent again
+	calls   int          // outside calls so far
+	pending atomic.Int64 // the fault that comes after the call under way; where several are, after the first of them that is over
+	twice   atomic.Bool  // the call under way is to be sent again
+	again   atomic.Bool  // it is being sent again
 }
 
 type invocationKey struct{}
@@ -154,7 +154,7 @@ func (w *world) before(ctx context.Context, name string) error {
 	if inv.dead.Load() {
 		return errDead
 	}
-	if inv.again {
+	if inv.again.Load() {
 		return nil
 	}
 	w.faults.mu.Lock()
@@ -171,7 +171,9 @@ func (w *world) before(ctx context.Context, name string) error {
 		return errDead
 	}
 	if f != none {
+		w.faults.mu.Lock()
 		w.faults.met = true
+		w.faults.mu.Unlock()
 	}
 	switch f {
 	case dieBefore:
@@ -180,10 +182,11 @@ func (w *world) before(ctx context.Context, name string) error {
 	case lostBefore:
 		return errLost
 	case sentTwice:
-		inv.twice = true
+		inv.twice.Store(true)
 		return nil
+	case dieAfter, lostAfter:
+		inv.pending.Store(int64(f))
 	}
-	inv.pending = f
 	return nil
 }
 
@@ -193,9 +196,7 @@ func (w *world) after(ctx context.Context) error {
 	if inv == nil {
 		return nil
 	}
-	f := inv.pending
-	inv.pending = none
-	switch f {
+	switch fault(inv.pending.Swap(int64(none))) {
 	case dieAfter:
 		inv.dead.Store(true)
 		return errDead
@@ -227,7 +228,7 @@ func nth(n int, f fault) func(outside) fault {
 func resend[O any](ctx context.Context, rewind io.Seeker, call func() (O, error)) (O, error) {
 	out, err := call()
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
-	if inv == nil || !inv.twice {
+	if inv == nil || !inv.twice.Load() {
 		return out, err
 	}
 	if rewind != nil {
@@ -235,8 +236,9 @@ func resend[O any](ctx context.Context, rewind io.Seeker, call func() (O, error)
 			return out, err
 		}
 	}
-	inv.twice, inv.again = false, true
-	defer func() { inv.again = false }()
+	inv.twice.Store(false)
+	inv.again.Store(true)
+	defer inv.again.Store(false)
 	return call()
 }
 

@@ -235,13 +235,16 @@ func (w *work) content(ctx context.Context) ([]byte, error) {
 	return w.bytes, nil
 }
 
-// following is the occurrence after this one, by the frozen rule; so each try says the same.
+// following is the occurrence after this one, by the frozen rule; so each try says the same. It is computed once per
+// attempt.
 func (w *work) following() time.Time {
-	rule, err := calendar.Parse(w.def.Recurrence)
-	if err != nil {
-		return time.Time{}
+	if w.next == nil {
+		w.next = new(time.Time)
+		if rule, err := calendar.Parse(w.def.Recurrence); err == nil {
+			*w.next = rule.Next(w.run.Nominal).At
+		}
 	}
-	return rule.Next(w.run.Nominal).At
+	return *w.next
 }
 
 func (w *work) expires() int64 {
