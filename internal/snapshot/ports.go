@@ -3,19 +3,9 @@ package snapshot
 import (
 	"context"
 	"io"
-	"time"
 
 	"almanac/internal/source"
 )
-
-// Clocks are the two clocks: wall time for waits and records, business time for what is due.
-type Clocks struct {
-	Wall     func() time.Time
-	Business func(context.Context) (time.Time, error)
-}
-
-// Counter counts an outcome in the metrics.
-type Counter func(name string, n int, outcome, kind string)
 
 // Sources holds a named source at its present version, if the workspace may use it.
 type Sources interface {
@@ -32,10 +22,4 @@ type Objects interface {
 	// List calls each for the objects whose keys begin with prefix, in the order of their keys, until each returns an
 	// error, which List returns.
 	List(ctx context.Context, prefix string, each func(key string, size int64) error) error
-}
-
-// Asker asks for a dispatch at once, because a slot has become free. The tick is the backstop, so that an error is only
-// logged.
-type Asker interface {
-	AskDispatch(ctx context.Context, owner string) error
 }
