@@ -1,0 +1,142 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"almanac/internal/failure"
+)
+
+// Run runs the step that an input names: what the function of the steps does.
+func (s *Steps) Run(ctx context.Context, in StepInput) (Result, error) {
+	switch in.Step {
+	case StepStart:
+		return s.Start(ctx, in.Job, in.Execution)
+	case StepGenerate:
+		return s.Generate(ctx, in.Job)
+	case StepValidate:
+		return s.Validate(ctx, in.Job)
+	case StepPublish:
+		return s.Publish(ctx, in.Job)
+	case StepSettle:
+		return s.Settle(ctx, in.Job, in.Error)
+	}
+	return Result{}, Refused{failure.New(failure.MessageInvalid, "step is %q; want start, generate, validate, publish or settle", failure.Cut(in.Step, 60))}
+}
+
+// Walked is what a walk of the workflow came to.
+type Walked struct {
+	State       string // the last state
+	Failed      bool   // the execution failed
+	Calls       int    // of the function
+	Transitions int    // billed ones: each state entered, and each repetition (https://aws.amazon.com/step-functions/pricing/)
+	Events      int    // of the execution's history
+}
+
+// Events of a Standard execution's history, as they are listed in
+// https://docs.aws.amazon.com/step-functions/latest/apireference/API_HistoryEvent.html
+const (
+	eventsOfExecution = 2 // started, ended
+	eventsOfState     = 2 // entered, exited
+	eventsOfCall      = 3 // function scheduled, started, and succeeded or failed
+)
+
+// Died is the error of a call whose process was killed, under the name that Step Functions gives it.
+type Died struct{ Name string }
+
+func (d Died) Error() string { return d.Name + ": the process was killed" }
+
+// Walk goes through a workflow as Step Functions would, without its waits, calling call for each try of each Task. It is
+// for tests and for those who have no Step Functions; the workflow that is deployed is States of the same data.
+func Walk(ctx context.Context, workflow []MachineState, j Job, execution string, call func(context.Context, StepInput) (Result, error)) (Walked, error) {
+	w := Walked{Events: eventsOfExecution}
+	var said Result
+	var caught Caught
+	for name := workflow[0].Name; name != ""; {
+		s, err := stateOf(workflow, name)
+		if err != nil {
+			return w, err
+		}
+		w.State = name
+		w.Transitions++
+		w.Events += eventsOfState
+		switch {
+		case s.Failure != "":
+			w.Failed = true
+			return w, nil
+		case s.Again != "":
+			if name = s.Next; !said.Done {
+				name = s.Again
+			}
+			continue
+		}
+		in := StepInput{Step: s.Step, Job: j}
+		if s.Step == StepStart {
+			in.Execution = execution
+		}
+		if s.Step == StepSettle {
+			in.Error = caught
+		}
+		result, err := w.task(ctx, s, in, call)
+		if err == nil {
+			said, name = result, s.Next
+			continue
+		}
+		if caught, err = asCaught(err); err != nil {
+			return w, err
+		}
+		if name = s.Catch; name == "" {
+			w.Failed = true
+		}
+	}
+	return w, nil
+}
+
+// task calls until the call succeeds or its retriers are used up.
+func (w *Walked) task(ctx context.Context, s MachineState, in StepInput, call func(context.Context, StepInput) (Result, error)) (Result, error) {
+	used := make([]int, len(s.Retry))
+	for {
+		w.Calls++
+		w.Events += eventsOfCall
+		result, err := call(ctx, in)
+		if err == nil {
+			return result, nil
+		}
+		i := s.retrier(errorName(err))
+		if i < 0 || used[i] == s.Retry[i].Attempts {
+			return Result{}, err
+		}
+		used[i]++
+		w.Transitions++
+	}
+}
+
+func stateOf(workflow []MachineState, name string) (MachineState, error) {
+	for _, s := range workflow {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return MachineState{}, fmt.Errorf("the workflow has no state %q", name)
+}
+
+// errorName is an error's name as Lambda reports it: the bare name of its type, so that a wrapped one loses its own.
+func errorName(err error) string {
+	if d, ok := err.(Died); ok {
+		return d.Name
+	}
+	t := reflect.TypeOf(err)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
+}
+
+// asCaught is the error output that Step Functions makes of a function's error.
+func asCaught(err error) (Caught, error) {
+	cause, failed := json.Marshal(map[string]string{"errorMessage": err.Error(), "errorType": errorName(err)})
+	return Caught{Error: errorName(err), Cause: string(cause)}, errors.Join(failed)
+}
