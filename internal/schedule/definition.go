@@ -63,25 +63,32 @@ const (
 	DeliverEmpty  EmptyPolicy = "deliver"  // a file with its header only (default)
 )
 
-// Recipient is one address on one channel: exactly one of Email and Webhook.
+// Recipient is one address on one channel, or a group that stands for its members: exactly one of Email, Webhook and Group.
 type Recipient struct {
 	Email   string `json:"email,omitempty"`
 	Webhook string `json:"webhook,omitempty"`
 	Secret  string `json:"secret,omitempty"` // webhook: id of the signing secret
+	Group   string `json:"group,omitempty"`  // id of a group
 }
 
-// Channel names the recipient's channel.
+// Channel names the recipient's channel; ToGroup where a group stands.
 func (r Recipient) Channel() string {
-	if r.Webhook != "" {
+	switch {
+	case r.Webhook != "":
 		return channel.Webhook
+	case r.Group != "":
+		return ToGroup
 	}
 	return channel.Email
 }
 
-// Address is the recipient as the definition spells it.
+// Address is the recipient as the definition spells it; a group's id.
 func (r Recipient) Address() string {
-	if r.Webhook != "" {
+	switch {
+	case r.Webhook != "":
 		return r.Webhook
+	case r.Group != "":
+		return r.Group
 	}
 	return r.Email
 }
@@ -106,7 +113,8 @@ type Version struct {
 	Hash      string // SHA-256 of the canonical JSON: equal definitions make no new version
 	CreatedBy string
 	CreatedAt time.Time
-	List      ListRef // where the recipients stand, if not on the definition's row
+	List      ListRef  // where the recipients stand, if not on the definition's row
+	Groups    []string // distinct groups among the recipients, known to an outline too
 }
 
 // ListRef names a list that does not fit a row and stands as an object of its own. The zero one names none.
@@ -169,12 +177,13 @@ type Run struct {
 	StopWhy      string
 	RequestedBy  string // manual runs
 	RequestHash  string
-	RetryOf      string    // the run that this one repeats; empty: none
-	Targets      []string  // channel#hash of the recipients that a retry sends to; none: all that the definition names
-	TargetList   ListRef   // where they stand, if they are too many for the run's row; read by RunTargets
-	CreatedAt    time.Time // wall time
-	SettledAt    time.Time // wall time
-	SettledBy    string    // lease token
+	RetryOf      string         // the run that this one repeats; empty: none
+	Targets      []string       // channel#hash of the recipients that a retry sends to; none: all that the definition names
+	TargetList   ListRef        // where they stand, if they are too many for the run's row; read by RunTargets
+	Groups       map[string]int // versions of the definition's groups at the admission, by id; a retry has those of the run that it repeats
+	CreatedAt    time.Time      // wall time
+	SettledAt    time.Time      // wall time
+	SettledBy    string         // lease token
 	Submitted    int
 	SkippedN     int
 	History      string

@@ -364,23 +364,12 @@ func (w *work) define(ctx context.Context) error {
 	case !begun && s.State == Paused && s.PausedBy == System && pausesRuns(s.PauseReason):
 		return failure.New(failure.Code(s.PauseReason), "schedule %s is paused: %s", s.ID, s.PauseReason)
 	}
-	if s.Version != w.run.Version {
-		return w.present(ctx, s)
+	if len(def.Groups) > 0 { // before the query: a run that has too many recipients makes no file
+		if _, err := w.recipients(ctx); err != nil {
+			return err
+		}
 	}
-	return nil
-}
-
-// present reads who is on the schedule now.
-func (w *work) present(ctx context.Context, s Schedule) error {
-	current, err := w.Ledger.Definition(ctx, s.ID, s.Version)
-	if err != nil {
-		return err
-	}
-	w.live = map[string]bool{}
-	for _, t := range Targets(current.Recipients) {
-		w.live[t.key()] = true
-	}
-	return nil
+	return w.presence(ctx, s)
 }
 
 // System is who acts where no person does.

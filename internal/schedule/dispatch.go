@@ -45,6 +45,7 @@ type DispatchLedger interface {
 	Schedule(ctx context.Context, id string) (Schedule, error)
 	// Outline reads a version without recipients that stand apart: the tick needs its rule.
 	Outline(ctx context.Context, id string, version int) (Version, error)
+	HeadReader
 	Run(ctx context.Context, id string) (Run, error)
 	Admit(ctx context.Context, a Admission) error
 	PassOver(ctx context.Context, s Schedule, p Passage, ttl time.Time) error
@@ -226,6 +227,9 @@ func (t *tick) admitNext(ctx context.Context, id string) (run string, more bool,
 	}
 	next := p.rule.Next(s.NextDue)
 	r := NewRun(p.version, s.NextDue, t.Clocks.Wall(), t.Timing)
+	if r.Groups, err = admitted(ctx, t.Ledger, p.version); err != nil {
+		return "", false, err
+	}
 	err = t.Ledger.Admit(ctx, Admission{Run: r, Token: t.Token(), Schedule: &s, NextDue: next.At, Skips: skips(id, next.Skipped), TTL: ttl})
 	var c *Conflict
 	if errors.As(err, &c) && c.Run != nil {

@@ -37,6 +37,7 @@ type EditLedger interface {
 	LinkKeeper
 	UnknownLedger
 	RetryLedger
+	GroupLedger
 	ResendLedger
 	RedriveLedger
 	ControlLedger
@@ -61,6 +62,7 @@ type Change struct {
 	Version int
 	Diff    []string // one line per field that differs
 	NextDue []calendar.Entry
+	Groups  []GroupHead // of a schedule, as they stand now
 }
 
 // previews is how many due times a plan shows.
@@ -118,6 +120,9 @@ func (e *Editor) compare(ctx context.Context, d Definition) (comparison, error) 
 		return c, err
 	}
 	c.def = d.inZone(ws)
+	if c.Groups, err = e.groups(ctx, d); err != nil {
+		return c, err
+	}
 	now, err := e.Clocks.Business(ctx)
 	if err != nil {
 		return c, err
@@ -195,7 +200,7 @@ func (d Definition) inZone(w Workspace) Definition {
 
 // Serves reports whether a workspace may use the source.
 func (s SourceConfig) Serves(workspace string) bool {
-	return slices.Contains(s.Workspaces, "*") || slices.Contains(s.Workspaces, workspace)
+	return serves(s.Workspaces, workspace)
 }
 
 func (e *Editor) save(ctx context.Context, c comparison, by string) error {
@@ -343,6 +348,9 @@ func (e *Editor) RunNow(ctx context.Context, id, principal, key, requestHash str
 	}
 	r := NewRun(def, now, e.Clocks.Wall(), e.Timing)
 	r.Manual, r.Occurrence, r.RequestedBy, r.RequestHash = true, ManualKey(principal, key), principal, requestHash
+	if r.Groups, err = admitted(ctx, e.Ledger, def); err != nil {
+		return r, false, err
+	}
 	a := e.audit(r.ID(), principal, "run now", "", "", fmt.Sprintf("version %d", r.Version))
 	err = e.Ledger.Admit(ctx, Admission{Run: r, Token: e.Token(), TTL: e.Clocks.Wall().Add(e.Timing.RunRetention.Std()), Audit: &a})
 	var c *Conflict

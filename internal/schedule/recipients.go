@@ -17,12 +17,15 @@ type Target struct {
 
 func (t Target) key() string { return t.Channel() + "#" + t.Hash }
 
-// Targets are the distinct recipients, in the order of the definition. An address that cannot be normalised was
+// Targets are the distinct recipients, in the order of the list, in which groups are written out. An address that cannot be normalised was
 // refused when the definition was saved; should one be met here, it is hashed as it stands.
 func Targets(list []Recipient) []Target {
 	var targets []Target
 	seen := map[string]bool{}
 	for _, r := range list {
+		if r.Group != "" {
+			continue
+		}
 		normal, err := channel.Normalise(r.Channel(), r.Address())
 		if err != nil {
 			normal = r.Address()
@@ -36,21 +39,26 @@ func Targets(list []Recipient) []Target {
 	return targets
 }
 
-// TargetReader reads whom a retry sends to.
+// TargetReader reads whom a run sends to.
 type TargetReader interface {
+	GroupReader
 	// RunTargets are the targets of a retry, as channel#hash; none: all that the definition names. A list that stands apart
 	// and cannot be read any more is definition_invalid.
 	RunTargets(ctx context.Context, r Run) ([]string, error)
 }
 
 // RecipientsOf answers who the recipients of a run are, in the order of its definition, which is whole: all that it
-// names, or those that a retry has frozen. Nothing else decides this.
+// names, with the members that its groups had when the run was admitted, or those of them that a retry has frozen. Nothing
+// else decides this. What cannot be read any more, and more recipients than a run may have, are definition_invalid.
 func RecipientsOf(ctx context.Context, from TargetReader, r Run, def Version) ([]Target, error) {
 	keys, err := from.RunTargets(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	all := Targets(def.Recipients)
+	all, err := wholeTargets(ctx, from, def.Recipients, r.Workspace, r.Groups)
+	if err != nil {
+		return nil, err
+	}
 	if len(keys) == 0 {
 		return all, nil
 	}

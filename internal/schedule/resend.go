@@ -216,12 +216,16 @@ func (w *work) recipient(ctx context.Context, sub Submission) (Target, error) {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return Target{}, err
 	}
-	if err == nil && s.Version != w.run.Version {
-		if err := w.present(ctx, s); err != nil {
+	if err == nil {
+		if err := w.presence(ctx, s); err != nil {
 			return Target{}, err
 		}
 	}
-	for _, t := range Targets(w.def.Recipients) {
+	all, err := w.recipients(ctx)
+	if err != nil {
+		return Target{}, err
+	}
+	for _, t := range all {
 		if t.Channel() == sub.Channel && t.Hash == sub.RecipientHash {
 			return t, nil
 		}

@@ -234,7 +234,7 @@ func madeBefore(r Run, err error, requestHash string) (Run, bool, error) {
 // run is the new run of a plan: its links live as long as fresh ones would, and never longer than the file.
 func (p RetryPlan) run(now, wall time.Time, t Timing) Run {
 	r := NewRun(p.def, now, wall, t)
-	r.Manual, r.RetryOf = true, p.Of.ID()
+	r.Manual, r.RetryOf, r.Groups = true, p.Of.ID(), p.Of.Groups
 	for _, x := range p.Send {
 		r.Targets = append(r.Targets, x.key())
 	}

@@ -26,7 +26,7 @@ const (
 	MaxName         = 120
 	MaxRecipients   = 10_000
 	MaxIntroduction = 2_000
-	MaxWorkspaces   = 500    // that one source names
+	MaxWorkspaces   = 500    // that one source or group names
 	MaxNotify       = 5      // each notice is one action of the settle's transaction
 	maxDefinition   = 90_000 // bytes, without its recipients
 
@@ -141,7 +141,7 @@ func (d Definition) Check() Problems {
 		c.Bad("empty", input.Quote(string(d.Empty)), `"suppress" or "deliver"`)
 	}
 	c.catchUp(d)
-	c.recipients(d.Recipients)
+	c.recipients(d.Recipients, true)
 	c.notices(d)
 	c.Line("mail.subject", d.Mail.Subject, MaxName, false)
 	if n := utf8.RuneCountInString(d.Mail.Introduction); n > MaxIntroduction {
@@ -155,13 +155,19 @@ func (d Definition) Check() Problems {
 // stored checks the size of the row that the definition becomes, and of its recipients: JSON spells some characters with
 // six bytes.
 func (c *checker) stored(d Definition) {
-	const six = "; <, > and & count as six each"
-	if n := len(stored(d.Recipients)); n > MaxRecipientsBytes {
-		c.Bad("recipients", fmt.Sprintf("%d bytes as they are stored", n), fmt.Sprintf("at most %d bytes", MaxRecipientsBytes)+six)
-	}
+	c.listed(d.Recipients)
 	d.Recipients = nil
 	if n := len(stored(d)); n > maxDefinition {
 		c.Bad("definition", fmt.Sprintf("%d bytes as it is stored, without its recipients", n), fmt.Sprintf("at most %d bytes", maxDefinition)+six)
+	}
+}
+
+const six = "; <, > and & count as six each"
+
+// listed checks the size of a list of recipients as it is stored.
+func (c *checker) listed(rs []Recipient) {
+	if n := len(stored(rs)); n > MaxRecipientsBytes {
+		c.Bad("recipients", fmt.Sprintf("%d bytes as they are stored", n), fmt.Sprintf("at most %d bytes", MaxRecipientsBytes)+six)
 	}
 }
 
@@ -215,14 +221,18 @@ func (c *checker) catchUp(d Definition) {
 	}
 }
 
-func (c *checker) recipients(rs []Recipient) {
+// recipients checks a list of recipients, which may hold groups or must not.
+func (c *checker) recipients(rs []Recipient, groups bool) {
 	if len(rs) == 0 {
 		c.Bad("recipients", "", "at least one recipient, such as {email: name@example.com}")
 	}
 	if len(rs) > MaxRecipients {
 		c.Bad("recipients", fmt.Sprint(len(rs)), fmt.Sprintf("at most %d", MaxRecipients))
 	}
-	c.addresses("recipients", rs)
+	c.addresses("recipients", rs, groups)
+	if n := len(groupsOf(rs)); groups && n > MaxGroups {
+		c.Bad("recipients", fmt.Sprintf("%d groups", n), fmt.Sprintf("at most %d groups", MaxGroups))
+	}
 }
 
 // notices checks when a schedule pauses by itself and who hears of it.
@@ -233,14 +243,18 @@ func (c *checker) notices(d Definition) {
 	if len(d.Notify) > MaxNotify {
 		c.Bad("notify", fmt.Sprint(len(d.Notify)), fmt.Sprintf("at most %d", MaxNotify))
 	}
-	c.addresses("notify", d.Notify)
+	c.addresses("notify", d.Notify, false)
 }
 
 // maxWrong is how many problems of one list are told: an answer must not grow with the mistakes in it.
 const maxWrong = 50
 
 // addresses checks each entry of a list of recipients.
-func (c *checker) addresses(list string, rs []Recipient) {
+func (c *checker) addresses(list string, rs []Recipient, groups bool) {
+	want := "an email or a webhook"
+	if groups {
+		want = "an email, a webhook or a group"
+	}
 	before := len(c.Problems)
 	for i, r := range rs {
 		if len(c.Problems)-before >= maxWrong {
@@ -251,16 +265,22 @@ func (c *checker) addresses(list string, rs []Recipient) {
 		switch {
 		case r.Email != "" && r.Webhook != "":
 			c.Bad(field, "both an email and a webhook", "one of the two; write two recipients")
-		case r.Email == "" && r.Webhook == "":
-			c.Bad(field, "", "an email or a webhook")
+		case r.Group != "" && r.Email+r.Webhook != "":
+			c.Bad(field, "both a group and an address", "one of the two; write two recipients")
+		case r.Group != "" && !groups:
+			c.Bad(field+".group", input.Quote(r.Group), "nothing: only a schedule's recipients name groups; write an email or a webhook")
+		case r.Email+r.Webhook+r.Group == "":
+			c.Bad(field, "", want)
 		case r.Webhook != "" && r.Secret == "":
 			c.Bad(field+".secret", "", "the id of the secret that signs, such as ops")
 		case r.Webhook == "" && r.Secret != "":
 			c.Bad(field+".secret", input.Quote(r.Secret), "nothing: only webhooks are signed")
 		case r.Secret != "" && !secretForm.MatchString(r.Secret):
 			c.Bad(field+".secret", input.Quote(r.Secret), "letters, digits, - and _")
+		case r.Group != "" && !idForm.MatchString(r.Group):
+			c.Bad(field+".group", input.Quote(r.Group), "the id of a group: 1 to 64 small letters, digits and dashes, such as duty-managers")
 		}
-		if a := r.Address(); a != "" {
+		if a := r.Address(); a != "" && r.Group == "" {
 			if _, err := channel.Normalise(r.Channel(), a); err != nil {
 				c.Bad(field+"."+r.Channel(), input.Quote(a), "an address that can be delivered to: "+err.Error())
 			}
@@ -321,17 +341,22 @@ func (s SourceConfig) Check() Problems {
 	if s.Object == "" || strings.HasPrefix(s.Object, "/") || strings.Contains(s.Object, "..") || strings.ContainsFunc(s.Object, unicode.IsControl) || len(s.Object) > 512 {
 		c.Bad("object", input.Quote(s.Object), "the key of a file in the data bucket, such as sources/flights.sqlite")
 	}
-	if len(s.Workspaces) == 0 {
+	c.workspaces(s.Workspaces)
+	return c.Problems
+}
+
+// workspaces checks who may use something.
+func (c *checker) workspaces(list []string) {
+	if len(list) == 0 {
 		c.Bad("workspaces", "", `the workspaces that may use it, or "*"`)
 	}
-	if n := len(s.Workspaces); n > MaxWorkspaces {
+	if n := len(list); n > MaxWorkspaces {
 		c.Bad("workspaces", fmt.Sprint(n), fmt.Sprintf(`at most %d, or "*" for all`, MaxWorkspaces))
-		return c.Problems
+		return
 	}
-	for i, w := range s.Workspaces {
+	for i, w := range list {
 		if w != "*" {
 			c.Form(fmt.Sprintf("workspaces[%d]", i), w, workspaceForm, `a workspace's id, or "*"`)
 		}
 	}
-	return c.Problems
 }

@@ -56,6 +56,12 @@ func TestDefinitionFields(t *testing.T) {
 		}
 		return out
 	}
+	groups := func(n int) (out []any) {
+		for i := range n {
+			out = append(out, map[string]any{"group": fmt.Sprintf("g%d", i)})
+		}
+		return out
+	}
 	parameters := map[string]any{}
 	for i := range 51 {
 		parameters[fmt.Sprintf("p%d", i)] = i
@@ -140,7 +146,13 @@ func TestDefinitionFields(t *testing.T) {
 		{"recipients absent", with("recipients", nil), []string{"recipients is missing", "at least one"}},
 		{"recipients wrong type", with("recipients", "a@example.com"), []string{"recipients is a string", "want a list"}},
 		{"recipients too many", with("recipients", many(10_001)), []string{"recipients is 10001", "at most 10000"}},
-		{"recipient empty", with("recipients", recipient()), []string{"recipients[0] is missing", "an email or a webhook"}},
+		{"recipient empty", with("recipients", recipient()), []string{"recipients[0] is missing", "an email, a webhook or a group"}},
+		{"group beside an address", with("recipients", recipient("email", "a@x.com", "group", "managers")), []string{"recipients[0] is both a group and an address", "two recipients"}},
+		{"group wrong type", with("recipients", []any{map[string]any{"group": []any{"managers"}}}), []string{"group is an array", "want text"}},
+		{"group hostile", with("recipients", recipient("group", "a#b\n")), []string{`recipients[0].group is "a#b\n"`, "the id of a group"}},
+		{"group too long", with("recipients", recipient("group", long(65))), []string{"recipients[0].group is", "the id of a group"}},
+		{"group with a secret", with("recipients", recipient("group", "managers", "secret", "ops")), []string{`recipients[0].secret is "ops"`, "only webhooks"}},
+		{"groups too many", with("recipients", groups(21)), []string{"recipients is 21 groups", "at most 20"}},
 		{"recipient both", with("recipients", recipient("email", "a@x.com", "webhook", "https://x.com/", "secret", "ops")), []string{"recipients[0] is both", "two recipients"}},
 		{"email no address", with("recipients", recipient("email", "nobody")), []string{`recipients[0].email is "nobody"`, "exactly one @"}},
 		{"X4 email hostile", with("recipients", recipient("email", "a@x.com\r\nBcc: e@x.test")), []string{`recipients[0].email is`, "control character"}},
@@ -173,6 +185,7 @@ func TestDefinitionFields(t *testing.T) {
 		{"notify too many", with("notify", many(6)), []string{"notify is 6", "at most 5"}},
 		{"notify empty entry", with("notify", recipient()), []string{"notify[0] is missing", "an email or a webhook"}},
 		{"notify both", with("notify", recipient("email", "a@x.com", "webhook", "https://x.com/", "secret", "ops")), []string{"notify[0] is both", "two recipients"}},
+		{"notify a group", with("notify", recipient("group", "managers")), []string{`notify[0].group is "managers"`, "only a schedule's recipients name groups"}},
 		{"X4 notify hostile", with("notify", recipient("email", "a@x.com\r\nBcc: e@x.test")), []string{"notify[0].email is", "control character"}},
 		{"notify's webhook without a secret", with("notify", recipient("webhook", "https://x.com/h")), []string{"notify[0].secret is missing"}},
 		{"notify's webhook no URL", with("notify", recipient("webhook", "ftp://x.com", "secret", "ops")), []string{`notify[0].webhook is "ftp://x.com"`, "https"}},

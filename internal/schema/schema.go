@@ -52,6 +52,10 @@ const (
 	TargetsHash     = "targets_hash" // of a retry
 	TargetsCount    = "targets_count"
 
+	Groups     = "groups"     // of a definition: ids; of a run: versions by id
+	Workspaces = "workspaces" // of a group's head
+	Members    = "members"    // distinct ones of a group's present version
+
 	// schedule, hot
 	Workspace      = "workspace"
 	Name           = "name"
@@ -239,6 +243,7 @@ const (
 	DirSchedules  = "schedule"
 	DirWorkspaces = "workspace"
 	DirSources    = "source"
+	DirGroups     = "group"
 
 	DirSuppressions = "suppression"
 )
@@ -286,6 +291,10 @@ func UnsubscriptionKey(channel, recipientHash, schedule string) Key {
 }
 func WorkspaceKey(id string) Key { return Key{Partition("WS#" + id), "META"} }
 func SourceKey(name string) Key  { return Key{Partition("SOURCE#" + name), "META"} }
+func GroupKey(id string) Key     { return Key{Partition("GROUP#" + id), "META"} }
+func GroupVersionKey(id string, version int) Key {
+	return Key{GroupKey(id).PK, Sort(fmt.Sprintf("%s%06d", DefPrefix, version))}
+}
 func AuditKey(subject string, at time.Time, id string) Key {
 	return Key{Partition("AUDIT#" + subject), Sort(Time(at) + "#" + id)}
 }

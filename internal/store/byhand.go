@@ -97,7 +97,7 @@ func (s *Store) DeadLetterPage(ctx context.Context, from string, limit int) ([]s
 func decodeVersion(it item) (schedule.Version, error) {
 	var t times
 	v := schedule.Version{Number: num(it, schema.Version), Hash: str(it, schema.Hash), CreatedBy: str(it, schema.CreatedBy), CreatedAt: t.read(it, schema.CreatedAt),
-		List: schedule.ListRef{Hash: str(it, schema.RecipientsHash), Count: num(it, schema.RecipientsCount)}}
+		List: schedule.ListRef{Hash: str(it, schema.RecipientsHash), Count: num(it, schema.RecipientsCount)}, Groups: list(it, schema.Groups)}
 	if err := json.Unmarshal([]byte(str(it, schema.Body)), &v.Definition); err != nil {
 		return v, fmt.Errorf("version %d: %w", v.Number, err)
 	}

@@ -58,6 +58,19 @@ func list(it item, name string) []string {
 	return out
 }
 
+// numbers reads a map of whole numbers.
+func numbers(it item, name string) map[string]int {
+	m, ok := it[name].(*types.AttributeValueMemberM)
+	if !ok {
+		return nil
+	}
+	out := make(map[string]int, len(m.Value))
+	for k := range m.Value {
+		out[k] = num(m.Value, k)
+	}
+	return out
+}
+
 // times reads several stored instants and keeps the first error.
 type times struct{ err error }
 
@@ -145,7 +158,7 @@ func decodeRun(it item) (schedule.Run, error) {
 		RequestedBy: str(it, schema.RequestedBy), RequestHash: str(it, schema.RequestHash), RetryOf: str(it, schema.RetryOf), Targets: list(it, schema.Targets),
 		TargetList: schedule.ListRef{Hash: str(it, schema.TargetsHash), Count: num(it, schema.TargetsCount)}, CreatedAt: t.read(it, schema.CreatedAt),
 		SettledAt: t.read(it, schema.SettledAt), SettledBy: str(it, schema.SettledBy), Submitted: num(it, schema.Submitted),
-		SkippedN: num(it, schema.Skipped), History: str(it, schema.History), Timeline: list(it, schema.Timeline),
+		SkippedN: num(it, schema.Skipped), Groups: numbers(it, schema.Groups), History: str(it, schema.History), Timeline: list(it, schema.Timeline),
 	}
 	f, err := decodeFile(it)
 	if err != nil && t.err == nil {

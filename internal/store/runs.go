@@ -38,6 +38,9 @@ func (s *Store) Admit(ctx context.Context, a schedule.Admission) error {
 		schema.RequestedBy: r.RequestedBy, schema.RequestHash: r.RequestHash, schema.CreatedAt: r.CreatedAt, schema.AdmittedBy: a.Token,
 		schema.ExpiresAt: a.TTL.Unix(), schema.Timeline: []string{entry(r.CreatedAt, "admitted")},
 	})
+	if len(r.Groups) > 0 {
+		put[schema.Groups] = attr(r.Groups)
+	}
 	if err := s.retryAttributes(ctx, put, r); err != nil {
 		return err
 	}

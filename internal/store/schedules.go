@@ -47,6 +47,7 @@ func (s *Store) CreateSchedule(ctx context.Context, v schedule.Version, sched sc
 // may be overwritten.
 func (s *Store) definitionWrite(ctx context.Context, v schedule.Version) (write, error) {
 	var err error
+	groups := v.GroupsOf()
 	if v.List = (schedule.ListRef{}); v.Apart() {
 		if v.List, err = s.freeze(ctx, v.Recipients, len(v.Recipients)); err != nil {
 			return write{}, err
@@ -62,6 +63,9 @@ func (s *Store) definitionWrite(ctx context.Context, v schedule.Version) (write,
 	for k, val := range compact(map[string]any{schema.Version: v.Number, schema.Hash: v.Hash, schema.Body: string(body), schema.CreatedBy: v.CreatedBy, schema.CreatedAt: v.CreatedAt,
 		schema.RecipientsHash: v.List.Hash}) {
 		w.put[k] = val
+	}
+	if len(groups) > 0 { // also where the recipients stand apart: who admits needs no more than these
+		w.put[schema.Groups] = attr(groups)
 	}
 	if v.List.Hash != "" {
 		w.put[schema.RecipientsCount] = attr(v.List.Count)
