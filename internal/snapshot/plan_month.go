@@ -32,7 +32,7 @@ func (t *planTick) due(ctx context.Context, s Series) error {
 			return err
 		}
 	}
-	m := &months{planTick: t, line: l}
+	m := &months{planTick: t, supply: supply{read: t.Watermark, line: l}}
 	if to.Off == ReasonRemoved || to.Off == ReasonUndefined {
 		// Nothing is planned any more, and no month waits for its source.
 		to.PlanAt = t.now.Add(t.Timing.OffEvery.Std())
@@ -40,7 +40,7 @@ func (t *planTick) due(ctx context.Context, s Series) error {
 	} else {
 		err = m.walk(ctx, &to)
 	}
-	if len(m.done) > 0 || !sameRow(row, to) {
+	if m.done > 0 || !sameRow(row, to) {
 		if moved := t.Ledger.MoveSeries(ctx, row, to, l.lateAt(to)); moved != nil {
 			return moved
 		}
@@ -51,9 +51,15 @@ func (t *planTick) due(ctx context.Context, s Series) error {
 // months plans the months of one series.
 type months struct {
 	*planTick
+	supply
+	done int
+}
+
+// supply is a series with its source's watermark, which is read once and only when a month asks for it.
+type supply struct {
 	line line
-	mark *time.Time // the source's watermark, read once a tick and only when a month asks for it
-	done []calendar.Month
+	read Watermark
+	mark *time.Time
 }
 
 // walk plans what waited for its source, and then each month that has closed since. It says on the row how far it came,
@@ -150,7 +156,7 @@ func (m *months) plan(ctx context.Context, month calendar.Month) (again bool, er
 }
 
 func (m *months) note(r Run) {
-	m.done = append(m.done, r.Month)
+	m.done++
 	if r.State == Skipped {
 		m.add(&m.Skipped)
 	} else {
@@ -162,18 +168,18 @@ func (m *months) note(r Run) {
 // ineligibility is why a month cannot be generated; zero: it can.
 type ineligibility struct{ Reason, Text string }
 
-func (m *months) ineligible(ctx context.Context, month calendar.Month) (ineligibility, error) {
-	if why := m.line.policy(month); why.Reason != "" || m.line.version.Watermark == "" {
+func (s *supply) ineligible(ctx context.Context, m calendar.Month) (ineligibility, error) {
+	if why := s.line.policy(m); why.Reason != "" || s.line.version.Watermark == "" {
 		return why, nil
 	}
-	if m.mark == nil {
-		mark, err := m.Watermark(ctx, m.line.version, m.line.workspace)
+	if s.mark == nil {
+		mark, err := s.read(ctx, s.line.version, s.line.workspace)
 		if err != nil {
 			return ineligibility{}, err
 		}
-		m.mark = &mark
+		s.mark = &mark
 	}
-	return m.line.loading(month, *m.mark), nil
+	return s.line.loading(m, *s.mark), nil
 }
 
 // policy is what forbids a month whatever its source holds.
