@@ -46,9 +46,15 @@ func open(t *testing.T, address string) (status int, location string, body []byt
 // drained waits until the delivery queue holds nothing, visible or in work.
 func drained(t *testing.T) {
 	t.Helper()
+	emptied(t, "QueryRunsQueueUrl")
+}
+
+// emptied waits until a queue holds no message, visible or in work.
+func emptied(t *testing.T, queue string) {
+	t.Helper()
 	names := []types.QueueAttributeName{types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible}
 	eventually(t, "an empty queue", func() (bool, string) {
-		out, err := sqs.NewFromConfig(cloud.aws).GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: aws.String(cloud.outputs["QueryRunsQueueUrl"]), AttributeNames: names})
+		out, err := sqs.NewFromConfig(cloud.aws).GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: aws.String(cloud.outputs[queue]), AttributeNames: names})
 		if err != nil {
 			return false, err.Error()
 		}

@@ -29,8 +29,9 @@ func TestEachFunctionIsDeniedWhatItMustNotDo(t *testing.T) {
 	d := save(t, nil)
 	settled(t, due(t, d))
 	send(t, "QueryRunsDlqUrl", schedule.EncodeMessage(d.ID+"@2013-05-06T10:30:00Z"))
+	publish(t, "Successfully validated SNS topic for Amazon SES event publishing.")
 	eventually(t, "a process of each function", func() (bool, string) {
-		for _, f := range []string{"DispatchFunction", "DeliverFunction", "ExhaustFunction", "ApiFunction"} {
+		for _, f := range []string{"DispatchFunction", "DeliverFunction", "ExhaustFunction", "ApiFunction", "DeliveryEventsFunction"} {
 			if len(processes(t, f)) == 0 {
 				return false, "none of " + f
 			}
@@ -73,10 +74,11 @@ func TestEachFunctionIsDeniedWhatItMustNotDo(t *testing.T) {
 		},
 	}
 	cases := map[string][]string{
-		"DispatchFunction": {"delete a row", "scan the table", "send mail", "write a file", "write source data", "read a webhook's secret", "read source data"},
-		"DeliverFunction":  {"scan the table", "write source data", "feed the delivery queue"},
-		"ExhaustFunction":  {"delete a row", "scan the table", "send mail", "write a file", "read a webhook's secret", "read source data"},
-		"ApiFunction":      {"delete a row", "scan the table", "send mail", "write a file", "write source data", "read a webhook's secret", "read source data"},
+		"DispatchFunction":       {"delete a row", "scan the table", "send mail", "write a file", "write source data", "read a webhook's secret", "read source data"},
+		"DeliverFunction":        {"scan the table", "write source data", "feed the delivery queue"},
+		"ExhaustFunction":        {"delete a row", "scan the table", "send mail", "write a file", "read a webhook's secret", "read source data"},
+		"DeliveryEventsFunction": {"delete a row", "scan the table", "send mail", "write a file", "write source data", "feed the delivery queue", "read a webhook's secret", "read source data"},
+		"ApiFunction":            {"delete a row", "scan the table", "send mail", "write a file", "write source data", "read a webhook's secret", "read source data"},
 	}
 	for function, acts := range cases {
 		for _, act := range acts {

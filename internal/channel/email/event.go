@@ -105,7 +105,9 @@ func ParseEvent(body string) (channel.MailEvent, error) {
 	}
 	v := channel.MailEvent{Account: e.Mail.Account, Recipients: e.Mail.Destination}
 	v.Key, v.Notice = e.Mail.header(headerDelivery), e.Mail.header(headerNotice)
-	v.Mail = word(e.Mail.MessageID, 100)
+	if id := e.Mail.MessageID; len(id) <= 128 && idForm.MatchString(id) {
+		v.Mail = id
+	}
 	var err error
 	switch e.EventType {
 	case "Bounce":
@@ -199,7 +201,10 @@ func (m mailed) header(name string) string {
 	return value
 }
 
-var wordForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var (
+	wordForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	idForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+=@-]*$`) // of SES: hexadecimal and dashes; of others: with a host
+)
 
 // word is a text that is one plain word, else nothing.
 func word(s string, most int) string {

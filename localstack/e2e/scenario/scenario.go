@@ -46,6 +46,8 @@ var Table = []Scenario{
 	{Test: "TestALostMessageIsFoundByTheSweep", Text: "a lost message is found by the sweep"},
 	{Test: "TestAPoisonMessageIsKeptAndNothingElseIsHeldUp", Text: "a poison message is kept, nothing else is held up"},
 	{Test: "TestARunThatNeverStartsIsSettled", Text: "a run whose message dies three times is settled"},
+	{Test: "TestABounceIsRecordedBesideTheOutcomeAndSuppressesTheAddress", Text: "a bounce stands beside the outcome, the next run passes the address over, a person lifts that"},
+	{Test: "TestAMailEventThatNobodyCanReadIsADeadLetter", Text: "a mail event that nobody can read is a dead letter"},
 	{Test: "TestOnlyThePublicRoutesAnswerWithoutAToken", Text: "only the public routes answer without a token"},
 	{Test: "TestATokenThatTheIssuerDidNotGiveIsRefused", Text: "changed, unsigned and foreign tokens are refused"},
 	{Test: "TestTheSignInPageGivesACodeThatItsVerifierProves", Text: "the sign-in page: code flow with PKCE, a wrong verifier is refused"},
