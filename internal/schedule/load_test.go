@@ -99,7 +99,7 @@ func (l *loaded) outside() load.Outside {
 		}
 	}
 	for from := ""; ; {
-		page, err := l.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: aws.String("files"), StartAfter: &from})
+		page, err := l.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: aws.String("files"), Prefix: aws.String("files/"), StartAfter: &from})
 		l.must(err)
 		for _, o := range page.Contents {
 			out.Files = append(out.Files, *o.Key)
