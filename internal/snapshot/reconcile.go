@@ -190,7 +190,9 @@ func (t *reconcileTick) examine(ctx context.Context, r Run) (outcome, error) {
 	switch {
 	case job.State == JobClosed:
 		return t.offerer.settle(ctx, r.ID(), r.Job, "the attempt job "+r.JobName()+" has closed as "+job.Detail+" and has not settled the run")
-	case job.State == JobAbsent && since(t.Clocks.Wall(), r.OfferedAt) >= t.Timing.JobGrace.Std() && !(t.off && r.State == Queued && r.Execution == ""):
+	case job.State == JobAbsent && r.State == Queued && r.Execution == "":
+		return waiting, nil // it is offered again once dispatch is switched on
+	case job.State == JobAbsent && since(t.Clocks.Wall(), r.ClaimedAt) >= t.Timing.JobGrace.Std() && since(t.Clocks.Wall(), r.OfferedAt) >= t.Timing.JobGrace.Std():
 		return t.offerer.settle(ctx, r.ID(), r.Job, "there is no attempt job "+r.JobName())
 	}
 	return waiting, nil
