@@ -3,9 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strings"
 
 	"almanac/internal/api"
@@ -15,12 +13,9 @@ import (
 
 func (p *Program) get(ctx context.Context, c *call) error {
 	what, of := c.args[0], ""
-	below, one := what == "runs" || what == "skips" || what == "recipients", len(c.args) == 2
-	if c.state != "" && what != "recipients" {
-		return usage("--state belongs to almanac get recipients RUN")
-	}
+	below, one := what == "runs" || what == "skips", len(c.args) == 2
 	if below != one && !(what == "suppressions" && one) {
-		return usage("usage: almanac get schedules | runs SCHEDULE | skips SCHEDULE | recipients RUN [--state S] | workspaces | sources | suppressions [ADDRESS] | dead-letters")
+		return usage("usage: almanac get schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources | suppressions [ADDRESS] | dead-letters")
 	}
 	path := ""
 	if what == "suppressions" && one {
@@ -31,11 +26,7 @@ func (p *Program) get(ctx context.Context, c *call) error {
 	}
 	if below {
 		of = c.args[1]
-		kind := "schedule"
-		if what == "recipients" {
-			kind = "run"
-		}
-		if err := named(kind, of); err != nil {
+		if err := named("schedule", of); err != nil {
 			return err
 		}
 	}
@@ -65,12 +56,6 @@ func (p *Program) list(ctx context.Context, c *call, api *client.Client, what, o
 		return printList(ctx, p, c, api, client.Path("schedules", of, "runs"), nil, []string{"RUN", "STATE", "ROWS", "BYTES", "SUBMITTED", "SKIPPED", "ATTEMPTS", "ERROR"}, runCells)
 	case "skips":
 		return printList(ctx, p, c, api, client.Path("schedules", of, "skips"), nil, []string{"FIRST", "LAST", "COUNT", "REASON"}, skipCells)
-	case "recipients":
-		q := url.Values{}
-		if c.state != "" {
-			q.Set("state", c.state)
-		}
-		return printList(ctx, p, c, api, client.Path("runs", of, "recipients"), q, []string{"CHANNEL", "RECIPIENT", "OUTCOME", "TRIES", "REASON"}, recipientCells)
 	case "suppressions":
 		return printList(ctx, p, c, api, "/suppressions", nil, suppressionHead, suppressionCells)
 	case "dead-letters":
@@ -82,7 +67,7 @@ func (p *Program) list(ctx context.Context, c *call, api *client.Client, what, o
 			return []string{s.Name, s.Engine, s.Object, strings.Join(s.Workspaces, ", ")}
 		})
 	}
-	return usage("get: there is no %q; want schedules, runs, skips, recipients, workspaces, sources, suppressions or dead-letters", what)
+	return usage("get: there is no %q; want schedules, runs, skips, workspaces, sources, suppressions or dead-letters", what)
 }
 
 // printList reads all pages; workspaces and sources come in one, and take no page parameters.
@@ -176,9 +161,6 @@ func (p *Program) show(ctx context.Context, c *call) error {
 	return nil
 }
 
-// fewRecipients is how many recipients of a schedule are printed beside the rest of it.
-const fewRecipients = 20
-
 func (p *Program) printSchedule(s api.ScheduleDetail) {
 	d := s.Definition
 	t := newTable()
@@ -203,13 +185,10 @@ func (p *Program) printSchedule(s api.ScheduleDetail) {
 	t.write(p.Out)
 	p.printf("\nRecipients\n")
 	t = newTable()
-	for _, r := range d.Recipients[:min(len(d.Recipients), fewRecipients)] {
+	for _, r := range d.Recipients {
 		t.row("  "+r.Channel(), r.Address())
 	}
 	t.write(p.Out)
-	if more := len(d.Recipients) - fewRecipients; more > 0 {
-		p.printf("  and %d more; almanac show %s --definition prints all\n", more, s.ID)
-	}
 	p.printf("\nNext due\n")
 	p.printDues("  ", s.NextDueTimes)
 	p.printf("\nQuery\n")
@@ -260,46 +239,21 @@ func (p *Program) printRun(r api.RunDetail) {
 	t.row("Settled", when(r.SettledAt))
 	t.write(p.Out)
 	p.printf("\nRecipients\n")
-	p.printOutcomes(r)
 	t = newTable("  CHANNEL", "RECIPIENT", "OUTCOME", "TRIES", "REASON")
 	for _, x := range r.Recipients {
-		if r.LinksRevoked != nil {
-			x.RevokedAt = nil // said above, of all of them
+		notes := x.Reason + "  " + x.Detail + optional(x.RevokedAt != nil && r.LinksRevoked == nil, "  link revoked %s", when(x.RevokedAt))
+		if x.Resend != nil {
+			notes += "  to be sent again, asked for by " + x.Resend.By + ": " + x.Resend.Reason
 		}
-		cells := recipientCells(x)
-		cells[0] = "  " + cells[0]
-		t.row(cells...)
+		notes += "  " + feedback(x.Feedback)
+		notes += optional(x.Resends > 0, "  sent again %d times", x.Resends)
+		t.row("  "+x.Channel, x.Recipient, x.Outcome, fmt.Sprint(x.Tries), strings.TrimSpace(notes))
 	}
 	t.write(p.Out)
-	if r.NotShown > 0 {
-		p.printf("  and %d more; almanac get recipients %s [--state S] lists all\n", r.NotShown, r.ID)
-	}
 	p.printf("\nTimeline\n")
 	for _, line := range r.Timeline {
 		p.printf("  %s\n", plain(line))
 	}
-}
-
-// printOutcomes counts a run's recipients, where they are too many to be seen at a glance.
-func (p *Program) printOutcomes(r api.RunDetail) {
-	if r.NotShown == 0 {
-		return
-	}
-	var parts []string
-	for _, state := range slices.Sorted(maps.Keys(r.Outcomes)) {
-		parts = append(parts, fmt.Sprintf("%d %s", r.Outcomes[state], state))
-	}
-	p.printf("  %s; unknown, not_sent and refused first\n", strings.Join(parts, ", "))
-}
-
-func recipientCells(x api.RecipientView) []string {
-	notes := x.Reason + "  " + x.Detail + optional(x.RevokedAt != nil, "  link revoked %s", when(x.RevokedAt))
-	if x.Resend != nil {
-		notes += "  to be sent again, asked for by " + x.Resend.By + ": " + x.Resend.Reason
-	}
-	notes += "  " + feedback(x.Feedback)
-	notes += optional(x.Resends > 0, "  sent again %d times", x.Resends)
-	return []string{x.Channel, x.Recipient, x.Outcome, fmt.Sprint(x.Tries), strings.TrimSpace(notes)}
 }
 
 // linksEnd says how long download links work.
