@@ -43,6 +43,7 @@ var samples = map[string]struct{ target, body string }{
 	"GET /schedules/{schedule}/runs":    {"/schedules/ewr-delays/runs", ""},
 	"GET /schedules/{schedule}/skips":   {"/schedules/ewr-delays/skips", ""},
 	"GET /runs/{run}":                   {"/runs/ewr-delays@2013-07-01T13:00:00Z", ""},
+	"GET /runs/{run}/recipients":        {"/runs/ewr-delays@2013-07-01T13:00:00Z/recipients?state=unknown", ""},
 
 	"GET /schedules/{schedule}/versions":           {"/schedules/ewr-delays/versions", ""},
 	"GET /schedules/{schedule}/versions/{version}": {"/schedules/ewr-delays/versions/1", ""},

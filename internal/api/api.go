@@ -81,8 +81,20 @@ func configuration(version string) huma.Config {
 	return c
 }
 
-// maxBody is the largest body, in bytes; a definition is far smaller.
-const maxBody = 1 << 20
+// The largest bodies, in bytes. A definition may name ten thousand recipients; in base64, with quotes escaped, it still
+// fits the 6 MB that a function is called with, and the 10 MB of an HTTP API.
+// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+// https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html
+const (
+	maxBody        = 1 << 20
+	MaxDefinitions = 4_200_000 // one definition, or several that are planned together
+)
+
+// withDefinitions lets an operation take definitions.
+func withDefinitions(op huma.Operation) huma.Operation {
+	op.MaxBodyBytes = MaxDefinitions
+	return op
+}
 
 // operation claims one row of the route table and describes it.
 func (s *server) operation(method, path, id, summary string, statuses ...int) huma.Operation {

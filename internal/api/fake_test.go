@@ -254,8 +254,16 @@ func (w *world) Run(_ context.Context, id string) (schedule.Run, error) {
 	return row, nil
 }
 
-func (w *world) Submissions(_ context.Context, id string) ([]schedule.Submission, error) {
-	return w.submissions[id], nil
+func (w *world) EachSubmission(_ context.Context, id string, each func(schedule.Submission)) error {
+	for _, s := range w.submissions[id] {
+		each(s)
+	}
+	return w.fail
+}
+
+func (w *world) SubmissionPage(_ context.Context, id string, state schedule.SubmissionState, cursor string, limit int) ([]schedule.Submission, string, error) {
+	rows := slices.DeleteFunc(slices.Clone(w.submissions[id]), func(s schedule.Submission) bool { return state != "" && s.State != state })
+	return slice(rows, cursor, limit)
 }
 
 func (w *world) Skips(_ context.Context, id, cursor string, limit int) ([]schedule.Skip, string, error) {

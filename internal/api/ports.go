@@ -50,7 +50,9 @@ type Reader interface {
 	Definition(ctx context.Context, id string, version int) (schedule.Version, error)
 	Runs(ctx context.Context, id, cursor string, limit int) ([]schedule.Run, string, error)
 	Run(ctx context.Context, runID string) (schedule.Run, error)
-	Submissions(ctx context.Context, runID string) ([]schedule.Submission, error)
+	// EachSubmission hands over a run's submissions one by one; SubmissionPage lists those of one state, or all.
+	EachSubmission(ctx context.Context, runID string, each func(schedule.Submission)) error
+	SubmissionPage(ctx context.Context, runID string, state schedule.SubmissionState, cursor string, limit int) ([]schedule.Submission, string, error)
 	Skips(ctx context.Context, id, cursor string, limit int) ([]schedule.Skip, string, error)
 	// Versions come the latest first, and may hold some that a deleted schedule of the same id left, above the row's own.
 	Versions(ctx context.Context, id, cursor string, limit int) ([]schedule.Version, string, error)

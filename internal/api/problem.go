@@ -137,6 +137,10 @@ func (s *server) refuse(ctx context.Context, err error) error {
 	}
 	f := failure.From(err)
 	p := problem(http.StatusInternalServerError, "something unforeseen went wrong; the log has it under request_id")
+	if f.Code == failure.DefinitionInvalid { // what was saved is damaged: who reads this can mend it
+		e, _ := failure.Lookup(f.Code)
+		p = problem(http.StatusInternalServerError, "%s: %s; %s", e.Meaning, f.Cut(), e.Remedy)
+	}
 	if f.Code != failure.InternalError && f.Passing() || errors.Is(err, context.DeadlineExceeded) {
 		p = problem(http.StatusServiceUnavailable, "a part that is needed did not answer in time; asking again is safe").header("Retry-After", "2")
 	}

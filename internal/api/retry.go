@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"almanac/internal/api/routes"
@@ -20,12 +21,17 @@ func (s *server) registerRetry() {
 
 // RetryView is whom a retry sends to.
 type RetryView struct {
-	Run   string        `json:"run" doc:"the run that is repeated"`
-	To    string        `json:"to" enum:"missing,everyone"`
-	File  *FileView     `json:"file,omitempty" doc:"what is sent; absent: none was recorded, and the new run makes one"`
-	Send  []RetryTarget `json:"send"`
-	Leave []RetryTarget `json:"leave"`
+	Run    string        `json:"run" doc:"the run that is repeated"`
+	To     string        `json:"to" enum:"missing,everyone"`
+	File   *FileView     `json:"file,omitempty" doc:"what is sent; absent: none was recorded, and the new run makes one"`
+	Sends  int           `json:"send_count" doc:"how many it sends to"`
+	Leaves int           `json:"leave_count" doc:"how many it leaves out"`
+	Send   []RetryTarget `json:"send" doc:"the first 200 of them"`
+	Leave  []RetryTarget `json:"leave" doc:"the first 200 of them, unknowns before others"`
 }
+
+// shownTargets is how many targets of a retry are shown: a preview of ten thousand must fit an answer.
+const shownTargets = 200
 
 // RetryTarget is one recipient of a retry.
 type RetryTarget struct {
@@ -48,11 +54,21 @@ func (s *server) planRetry(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	v := RetryView{Run: in.Run, To: p.To, File: runView(p.Of).File, Send: retryTargets(p.Send), Leave: retryTargets(p.Leave)}
+	slices.SortStableFunc(p.Leave, func(a, b schedule.RetryTarget) int { return unknownFirst(a) - unknownFirst(b) })
+	v := RetryView{Run: in.Run, To: p.To, File: runView(p.Of).File, Sends: len(p.Send), Leaves: len(p.Leave), Send: retryTargets(p.Send), Leave: retryTargets(p.Leave)}
 	return &reply[RetryView]{v}, nil
 }
 
+// unknownFirst orders those of whom nobody knows before the others: a person may include them.
+func unknownFirst(t schedule.RetryTarget) int {
+	if t.State == schedule.Unknown {
+		return 0
+	}
+	return 1
+}
+
 func retryTargets(list []schedule.RetryTarget) []RetryTarget {
+	list = list[:min(len(list), shownTargets)]
 	out := make([]RetryTarget, 0, len(list))
 	for _, t := range list {
 		out = append(out, RetryTarget{t.Channel(), t.Address(), t.Hash, string(t.State), t.Why})

@@ -18,6 +18,7 @@ import (
 func (s *server) registerRuns() {
 	register(s, s.operation("GET", "/schedules/{schedule}/runs", "list-runs", "Runs of a schedule: those asked for by hand, then the latest first", 404, 422), s.listRuns)
 	register(s, s.operation("GET", "/runs/{run}", "show-run", "One run: attempts, file, recipients, timeline", 404), s.showRun)
+	register(s, s.operation("GET", "/runs/{run}/recipients", "list-recipients", "Recipients of a run and what became of each request", 404, 422), s.listRecipients)
 }
 
 type runsOf struct {
@@ -83,17 +84,12 @@ func (s *server) showRun(ctx context.Context, in *RunID) (*reply[RunDetail], err
 	if err != nil {
 		return nil, err
 	}
-	right := caller(ctx).In(row.Workspace)
-	submissions, err := s.Reader.Submissions(ctx, in.Run)
+	recipients, err := s.recipients(ctx, row)
 	if err != nil {
 		return nil, err
 	}
-	v := RunDetail{RunView: runView(row), Offers: row.Offers, DeadLetters: row.DeadLetters, History: row.History,
-		Recipients: make([]RecipientView, 0, len(submissions)), Timeline: orEmpty(row.Timeline)}
-	for _, sub := range submissions {
-		v.Recipients = append(v.Recipients, recipientView(sub, row, right))
-	}
-	return &reply[RunDetail]{v}, nil
+	return &reply[RunDetail]{RunDetail{RunView: runView(row), RecipientSummary: recipients, Offers: row.Offers, DeadLetters: row.DeadLetters,
+		History: row.History, Timeline: orEmpty(row.Timeline)}}, nil
 }
 
 type runNowBody struct {

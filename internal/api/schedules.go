@@ -48,9 +48,9 @@ type reply[T any] struct{ Body T }
 
 func (s *server) registerSchedules() {
 	op := s.operation
-	registerBody[planBody](s, op("POST", "/schedules/plan", "plan-schedules", "What applying definitions would do", 422), true, s.plan)
+	registerBody[planBody](s, withDefinitions(op("POST", "/schedules/plan", "plan-schedules", "What applying definitions would do", 422)), true, s.plan)
 	register(s, op("GET", "/schedules", "list-schedules", "Schedules", 422), s.listSchedules)
-	registerBody[schedule.Definition](s, op("PUT", "/schedules/{schedule}", "apply-schedule", "Create a schedule, or give it a new version", 404, 409, 412, 422), true, s.apply)
+	registerBody[schedule.Definition](s, withDefinitions(op("PUT", "/schedules/{schedule}", "apply-schedule", "Create a schedule, or give it a new version", 404, 409, 412, 422)), true, s.apply)
 	register(s, op("GET", "/schedules/{schedule}", "show-schedule", "One schedule, its definition and its next due times", 404), s.showSchedule)
 	registerBody[reasonBody](s, op("DELETE", "/schedules/{schedule}", "delete-schedule", "Delete a schedule; runs in work settle", 404, 409, 422), true, s.deleteSchedule)
 	registerBody[reasonBody](s, op("POST", "/schedules/{schedule}/pause", "pause-schedule", "Admit nothing until it is resumed", 404, 409, 422), true, s.pause)

@@ -248,11 +248,11 @@ type StopView struct {
 // RunDetail is one run with its recipients and its timeline.
 type RunDetail struct {
 	RunView
-	Offers      int             `json:"offers"`
-	DeadLetters int             `json:"dead_letters"`
-	History     string          `json:"history,omitempty"`
-	Recipients  []RecipientView `json:"recipients"`
-	Timeline    []string        `json:"timeline"`
+	RecipientSummary
+	Offers      int      `json:"offers"`
+	DeadLetters int      `json:"dead_letters"`
+	History     string   `json:"history,omitempty"`
+	Timeline    []string `json:"timeline"`
 }
 
 // SkipView is one contiguous range of occurrences that did not run.

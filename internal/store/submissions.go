@@ -225,11 +225,8 @@ func (s *Store) SubmissionPage(ctx context.Context, run string, state schedule.S
 		return nil, "", err
 	}
 	var subs []schedule.Submission
-	for {
-		size := limit
-		if state != "" {
-			size = 0 // as many as a megabyte holds: which of them are of the state is seen here
-		}
+	// Which rows are of the state is seen here. Where they are rare, more are read at once: a megabyte holds some thousands.
+	for size := limit; ; size = min(4*size, 4096) {
 		p, err := s.query(ctx, sp, at, size)
 		if err != nil {
 			return nil, "", err

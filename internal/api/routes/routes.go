@@ -42,6 +42,7 @@ var Table = []Route{
 	{"GET", "/schedules/{schedule}/versions/{version}", Viewer},
 	{"GET", "/schedules/{schedule}/audits", Viewer},
 	{"GET", "/runs/{run}", Viewer},
+	{"GET", "/runs/{run}/recipients", Viewer},
 	{"POST", "/runs/{run}/stop", Operator},
 	{"POST", "/runs/{run}/links/revoke", Operator},
 	{"POST", "/runs/{run}/recipients/{recipient}/resolve", Operator},

@@ -84,16 +84,27 @@ func resolve(schedules []manifest.Document, stands map[string]json.RawMessage, d
 // chunk is how many definitions one plan request holds.
 const chunk = 100
 
+// fitting is how many of the documents go in one plan request: so many, and so many bytes, but one at least.
+func fitting(docs []manifest.Document) int {
+	bytes := len(`{"definitions":[]}`)
+	for i, d := range docs {
+		if bytes += len(d.JSON) + 1; i > 0 && (i == chunk || bytes > api.MaxDefinitions) {
+			return i
+		}
+	}
+	return len(docs)
+}
+
 // planSchedules asks the API. A schedule that is refused only because of a workspace or source that this very call
 // will create or change is planned when that is done.
 func planSchedules(ctx context.Context, conn *client.Client, docs []manifest.Document, changing map[string]bool) ([]step, error) {
 	var steps []step
-	for len(docs) > chunk {
-		part, err := planSchedules(ctx, conn, docs[:chunk], changing)
+	for n := fitting(docs); n < len(docs); n = fitting(docs) {
+		part, err := planSchedules(ctx, conn, docs[:n], changing)
 		if err != nil {
 			return nil, err
 		}
-		steps, docs = append(steps, part...), docs[chunk:]
+		steps, docs = append(steps, part...), docs[n:]
 	}
 	later := map[int]bool{}
 	for {

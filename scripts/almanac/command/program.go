@@ -66,7 +66,7 @@ type call struct {
 	version                      int
 	wait, frozen                 bool
 	dispatch, send, recipient    string
-	as, to                       string
+	as, to, state                string
 	unknown                      repeatedFlag
 	definition, diff             bool
 }
@@ -100,6 +100,7 @@ func commands() []subcommand {
 			func(f *flag.FlagSet, c *call) {
 				output(f, c)
 				f.StringVar(&c.workspace, "workspace", "", "schedules of this `workspace` only")
+				f.StringVar(&c.state, "state", "", "recipients of this `outcome` only: pending, submitted, skipped, unknown or not_sent")
 			}, 1, 2},
 		{"show", "RUN | SCHEDULE", "show one run or schedule", "A run's id has an @. A run is shown with its recipients, timeline and the uses of its links, a schedule with its definition's main points\nand its next due times. With --definition the definition is printed that the run used, or that the schedule has now.", (*Program).show,
 			func(f *flag.FlagSet, c *call) {

@@ -3,7 +3,9 @@ package command
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"almanac/internal/api"
@@ -13,7 +15,10 @@ import (
 
 func (p *Program) get(ctx context.Context, c *call) error {
 	what, of := c.args[0], ""
-	below, one := what == "runs" || what == "skips", len(c.args) == 2
+	below, one := what == "runs" || what == "skips" || what == "recipients", len(c.args) == 2
+	if c.state != "" && what != "recipients" {
+		return usage("--state belongs to almanac get recipients RUN")
+	}
 	if below != one && !(what == "suppressions" && one) {
 		return usage("usage: almanac get schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources | suppressions [ADDRESS] | dead-letters")
 	}
@@ -26,7 +31,11 @@ func (p *Program) get(ctx context.Context, c *call) error {
 	}
 	if below {
 		of = c.args[1]
-		if err := named("schedule", of); err != nil {
+		kind := "schedule"
+		if what == "recipients" {
+			kind = "run"
+		}
+		if err := named(kind, of); err != nil {
 			return err
 		}
 	}
@@ -56,6 +65,12 @@ func (p *Program) list(ctx context.Context, c *call, api *client.Client, what, o
 		return printList(ctx, p, c, api, client.Path("schedules", of, "runs"), nil, []string{"RUN", "STATE", "ROWS", "BYTES", "SUBMITTED", "SKIPPED", "ATTEMPTS", "ERROR"}, runCells)
 	case "skips":
 		return printList(ctx, p, c, api, client.Path("schedules", of, "skips"), nil, []string{"FIRST", "LAST", "COUNT", "REASON"}, skipCells)
+	case "recipients":
+		q := url.Values{}
+		if c.state != "" {
+			q.Set("state", c.state)
+		}
+		return printList(ctx, p, c, api, client.Path("runs", of, "recipients"), q, []string{"CHANNEL", "RECIPIENT", "OUTCOME", "TRIES", "REASON"}, recipientCells)
 	case "suppressions":
 		return printList(ctx, p, c, api, "/suppressions", nil, suppressionHead, suppressionCells)
 	case "dead-letters":
@@ -161,6 +176,9 @@ func (p *Program) show(ctx context.Context, c *call) error {
 	return nil
 }
 
+// fewRecipients is how many recipients of a schedule are printed beside the rest of it.
+const fewRecipients = 20
+
 func (p *Program) printSchedule(s api.ScheduleDetail) {
 	d := s.Definition
 	t := newTable()
@@ -185,10 +203,13 @@ func (p *Program) printSchedule(s api.ScheduleDetail) {
 	t.write(p.Out)
 	p.printf("\nRecipients\n")
 	t = newTable()
-	for _, r := range d.Recipients {
+	for _, r := range d.Recipients[:min(len(d.Recipients), fewRecipients)] {
 		t.row("  "+r.Channel(), r.Address())
 	}
 	t.write(p.Out)
+	if more := len(d.Recipients) - fewRecipients; more > 0 {
+		p.printf("  and %d more; almanac show %s --definition prints all\n", more, s.ID)
+	}
 	p.printf("\nNext due\n")
 	p.printDues("  ", s.NextDueTimes)
 	p.printf("\nQuery\n")
@@ -239,21 +260,46 @@ func (p *Program) printRun(r api.RunDetail) {
 	t.row("Settled", when(r.SettledAt))
 	t.write(p.Out)
 	p.printf("\nRecipients\n")
+	p.printOutcomes(r)
 	t = newTable("  CHANNEL", "RECIPIENT", "OUTCOME", "TRIES", "REASON")
 	for _, x := range r.Recipients {
-		notes := x.Reason + "  " + x.Detail + optional(x.RevokedAt != nil && r.LinksRevoked == nil, "  link revoked %s", when(x.RevokedAt))
-		if x.Resend != nil {
-			notes += "  to be sent again, asked for by " + x.Resend.By + ": " + x.Resend.Reason
+		if r.LinksRevoked != nil {
+			x.RevokedAt = nil // said above, of all of them
 		}
-		notes += "  " + feedback(x.Feedback)
-		notes += optional(x.Resends > 0, "  sent again %d times", x.Resends)
-		t.row("  "+x.Channel, x.Recipient, x.Outcome, fmt.Sprint(x.Tries), strings.TrimSpace(notes))
+		cells := recipientCells(x)
+		cells[0] = "  " + cells[0]
+		t.row(cells...)
 	}
 	t.write(p.Out)
+	if r.NotShown > 0 {
+		p.printf("  and %d more; almanac get recipients %s [--state S] lists all\n", r.NotShown, r.ID)
+	}
 	p.printf("\nTimeline\n")
 	for _, line := range r.Timeline {
 		p.printf("  %s\n", plain(line))
 	}
+}
+
+// printOutcomes counts a run's recipients, where they are too many to be seen at a glance.
+func (p *Program) printOutcomes(r api.RunDetail) {
+	if r.NotShown == 0 {
+		return
+	}
+	var parts []string
+	for _, state := range slices.Sorted(maps.Keys(r.Outcomes)) {
+		parts = append(parts, fmt.Sprintf("%d %s", r.Outcomes[state], state))
+	}
+	p.printf("  %s; unknown, not_sent and refused first\n", strings.Join(parts, ", "))
+}
+
+func recipientCells(x api.RecipientView) []string {
+	notes := x.Reason + "  " + x.Detail + optional(x.RevokedAt != nil, "  link revoked %s", when(x.RevokedAt))
+	if x.Resend != nil {
+		notes += "  to be sent again, asked for by " + x.Resend.By + ": " + x.Resend.Reason
+	}
+	notes += "  " + feedback(x.Feedback)
+	notes += optional(x.Resends > 0, "  sent again %d times", x.Resends)
+	return []string{x.Channel, x.Recipient, x.Outcome, fmt.Sprint(x.Tries), strings.TrimSpace(notes)}
 }
 
 // linksEnd says how long download links work.

@@ -52,7 +52,7 @@ func (p *Program) retry(ctx context.Context, c *call) error {
 		return errFailed
 	}
 	if !c.yes {
-		if err := p.ask(fmt.Sprintf("Send to %d recipients? [y/N] ", len(plan.Send))); err != nil {
+		if err := p.ask(fmt.Sprintf("Send to %d recipients? [y/N] ", plan.Sends)); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,8 @@ func (p *Program) printRetry(v api.RetryView) {
 	for _, part := range []struct {
 		title string
 		list  []api.RetryTarget
-	}{{"Sends to", v.Send}, {"Leaves out", v.Leave}} {
+		count int
+	}{{"Sends to", v.Send, v.Sends}, {"Leaves out", v.Leave, v.Leaves}} {
 		p.printf("\n%s\n", part.title)
 		t := newTable()
 		for _, x := range part.list {
@@ -93,6 +94,9 @@ func (p *Program) printRetry(v api.RetryView) {
 		t.write(p.Out)
 		if len(part.list) == 0 {
 			p.printf("  (nobody)\n")
+		}
+		if more := part.count - len(part.list); more > 0 {
+			p.printf("  and %d more\n", more)
 		}
 	}
 }

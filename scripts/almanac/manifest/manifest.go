@@ -47,7 +47,7 @@ type Errors []string
 func (e Errors) Error() string { return strings.Join(e, "\n") }
 
 const (
-	maxFile  = 1 << 20 // bytes of one file
+	maxFile  = 6 << 20 // bytes of one file: ten thousand recipients take half a megabyte, as long as they can be four
 	maxNodes = 100_000 // nodes of one document, aliases counted each time they are used
 )
 
