@@ -21,6 +21,11 @@ type (
 	Disturbed struct{ *failure.Failure }
 )
 
+// Unwrap lets the failure be found in the error: the one that is embedded hides itself behind its own cause.
+func (e Passing) Unwrap() error   { return e.Failure }
+func (e Refused) Unwrap() error   { return e.Failure }
+func (e Disturbed) Unwrap() error { return e.Failure }
+
 // Names of the types as Step Functions sees them.
 const (
 	NamePassing   = "Passing"
