@@ -123,6 +123,9 @@ func oneRun(t testing.TB, p path, f func(outside) fault) (w *world, run string) 
 	w = newWorld(t, p.options...)
 	w.step = 5 * time.Second
 	d := w.definition("s", recipients3...)
+	for id, members := range p.groups {
+		w.group(id, members...)
+	}
 	if p.define != nil {
 		p.define(&d)
 	}
@@ -160,7 +163,8 @@ type path struct {
 	options []option
 	define  func(*schedule.Definition)
 	prepare func(*world)
-	state   schedule.RunState // without a fault
+	groups  map[string][]string // saved before the schedule, by id
+	state   schedule.RunState   // without a fault
 	code    failure.Code
 	other   []failure.Code // with one
 	streak  int            // of the schedule before
@@ -182,6 +186,20 @@ var paths = []path{
 	}},
 	{name: "yields", state: schedule.Succeeded, other: unknownToo, prepare: func(w *world) {
 		w.hooks.during = func(string, int) { w.advance(deliverTime - 10*time.Second) }
+	}},
+	{name: "a group", state: schedule.Succeeded, other: unknownToo, define: func(d *schedule.Definition) {
+		d.Recipients = []schedule.Recipient{d.Recipients[2], {Group: "managers"}}
+	}, groups: map[string][]string{"managers": {"a@example.com", "b", "c"}}},
+	{name: "a list apart", state: schedule.Succeeded, other: unknownToo, prepare: func(w *world) { w.apart("s", 1) }},
+	{name: "a list that is gone", state: schedule.Failed, code: failure.DefinitionInvalid, prepare: func(w *world) { w.gone(w.apart("s", 1)) }},
+	{name: "gives up in two invocations", state: schedule.Failed, code: failure.SenderRefused, other: unknownToo, prepare: func(w *world) {
+		w.mail.answer = func(string, int) error { return coded("AccountSendingPausedException", "paused") }
+		w.faults.plan = func(c outside) fault {
+			if c.inv.kind == "deliver" && c.name == "DynamoDB.PutItem" { // the first intent, then those who are given up
+				w.advance(deliverTime/2 - 1500*time.Millisecond)
+			}
+			return none
+		}
 	}},
 	{name: "D10 waits for its turn", options: []option{mailRate(1)}, state: schedule.Succeeded, other: unknownToo, prepare: func(w *world) {
 		w.taken(firstDue.Add(20 * time.Second))

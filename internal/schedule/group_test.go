@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"almanac/internal/failure"
+	"almanac/internal/memcloud"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
 )
@@ -447,5 +448,44 @@ func TestDiffsOfGroupsAreBounded(t *testing.T) {
 	}
 	if lines := schedule.DiffGroups(a, a); len(lines) != 0 {
 		t.Errorf("equal groups differ in %q", lines)
+	}
+}
+
+// A schedule with groups costs reads and nothing else: one of their heads at the admission, one of them and one of each
+// group's version at each attempt.
+func TestGroupsCostReadsAlone(t *testing.T) {
+	measure := func(groups int) memcloud.OperationUnits {
+		w := newWorld(t)
+		d := w.definition("s")
+		for i := range max(groups, 1) { // the same four recipients each time
+			g := fmt.Sprintf("g%d", i)
+			w.group(g, "a@x.com", "b", "c", "e")
+			if i < groups {
+				d = w.withGroups(d, g)
+			}
+		}
+		if groups == 0 {
+			d = w.definition("s", "a@x.com", "b", "c", "e")
+		}
+		w.apply(d)
+		w.to(firstDue)
+		before := w.db.Units()
+		w.tick()
+		w.deliver()
+		if r := w.runs("s")[0]; r.Attempts != 1 || r.Submitted != 4 {
+			t.Fatal(w.dump())
+		}
+		return w.db.Units().Since(before).Total()
+	}
+	bare := measure(0)
+	for _, groups := range []int{1, 3, 20} {
+		units := measure(groups)
+		t.Logf("%2d groups: %d calls more, %.1f read units more, %.0f write units more", groups, units.Calls-bare.Calls, units.TableRead-bare.TableRead, units.TableWrite-bare.TableWrite)
+		if got, want := units.Calls-bare.Calls, 2+groups; got != want {
+			t.Errorf("%d groups: %d calls more, want %d", groups, got, want)
+		}
+		if units.TableWrite != bare.TableWrite || units.IndexWrite != bare.IndexWrite {
+			t.Errorf("%d groups: %.0f and %.0f write units, want %.0f and %.0f as without", groups, units.TableWrite, units.IndexWrite, bare.TableWrite, bare.IndexWrite)
+		}
 	}
 }

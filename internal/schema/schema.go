@@ -23,7 +23,7 @@ const (
 	OpenShard = "open_shard"
 	WakeAt    = "wake_at"
 
-	// IndexDirectory lists schedules, workspaces and sources by name. Written once, at creation.
+	// IndexDirectory lists schedules, workspaces, sources and groups by name. Written once, at creation.
 	IndexDirectory = "directory"
 	DirKind        = "dir_kind"
 	DirName        = "dir_name"

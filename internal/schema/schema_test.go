@@ -67,7 +67,7 @@ func every(id, other string, n int, at time.Time) map[string]Key {
 	return map[string]Key{
 		"schedule": ScheduleKey(id), "definition": DefinitionKey(id, n), "run": RunKey(id, other), "skip, gap": SkipKey(id, at, "gap"), "skip, missed": SkipKey(id, at, "missed"),
 		"submission": SubmissionKey(run, other, id), "access": AccessKey(run, other, id, at, other), "suppression": SuppressionKey(other, id),
-		"unsubscription": UnsubscriptionKey(other, id, other), "workspace": WorkspaceKey(id), "source": SourceKey(id), "audit": AuditKey(id, at, other),
+		"unsubscription": UnsubscriptionKey(other, id, other), "workspace": WorkspaceKey(id), "source": SourceKey(id), "group": GroupKey(id), "version of a group": GroupVersionKey(id, n), "audit": AuditKey(id, at, other),
 		"dead letter": DeadLetterKey(id), "control": ControlKey(id), "clock": ClockKey(id), "send rate": SendRateKey(other, id),
 		"notice": NoticeKey(NoticeID(run, "failed", "email", id)), "notice of another kind": NoticeKey(NoticeID(run, "paused", "email", id)),
 		"notice on another channel": NoticeKey(NoticeID(run, "failed", "webhook", id)),

@@ -251,6 +251,12 @@ func TestIndexUnitsAreAsDocumented(t *testing.T) {
 		{"save a source", 1, func(ctx context.Context) error {
 			return m.PutSource(ctx, schedule.SourceConfig{Name: "flights"}, act("source flights", "save"))
 		}},
+		{"save a group", 1, func(ctx context.Context) error {
+			return m.PutGroup(ctx, schedule.GroupVersion{Number: 1, Group: schedule.Group{ID: "g", Name: "g"}}, act("group g", "save"))
+		}},
+		{"save the group again", 0, func(ctx context.Context) error {
+			return m.PutGroup(ctx, schedule.GroupVersion{Number: 2, Group: schedule.Group{ID: "g", Name: "h"}}, act("group g", "save again"))
+		}},
 		{"suppress", 1, func(ctx context.Context) error { return m.Suppress(ctx, suppression) }},
 		{"lift", 1, func(ctx context.Context) error {
 			return m.LiftSuppression(ctx, suppression, act("suppression", "lift"))

@@ -275,6 +275,9 @@ func settingFaults(t *testing.T, b *bench) {
 		{"source", audited, func(ctx context.Context, a schedule.Audit) error {
 			return b.PutSource(ctx, schedule.SourceConfig{Name: "s"}, a)
 		}},
+		{"group", audited, func(ctx context.Context, a schedule.Audit) error {
+			return b.PutGroup(ctx, groupOf("faulty-"+a.ID, 1, schedule.Recipient{Email: someone}), a)
+		}},
 		{"switch", audited, func(ctx context.Context, a schedule.Audit) error {
 			return b.Switch(ctx, schedule.Control{}, schedule.Control{}, a)
 		}},

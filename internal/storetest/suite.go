@@ -10,6 +10,7 @@ import (
 
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+	"almanac/internal/snapshot"
 	"almanac/internal/store"
 	"almanac/internal/transition"
 
@@ -32,6 +33,10 @@ type Facts struct {
 	Wake     time.Time
 	Yields   int
 	Schedule *schedule.Schedule
+	Run      snapshot.Run
+	Before   time.Time
+	Current  int
+	Query    string
 	Decided  []transition.Guard
 }
 
@@ -66,8 +71,10 @@ func Run(t *testing.T, h Harness) {
 	t.Run("lists", func(t *testing.T) { lists(t, b) })
 	t.Run("apart", func(t *testing.T) { apart(t, b) })
 	t.Run("settings", func(t *testing.T) { settings(t, b) })
+	t.Run("groups", func(t *testing.T) { groups(t, b) })
 	t.Run("send times", func(t *testing.T) { sendTimes(t, b) })
 	t.Run("by hand", func(t *testing.T) { byHand(t, b) })
+	t.Run("snapshots", func(t *testing.T) { snapshots(t, b, newSnapshotsBench(t, h)) })
 	t.Run("feedback", func(t *testing.T) { feedback(t, b) })
 	if n := b.tap.eventual.Load(); n > 0 {
 		t.Errorf("%d reads of the table's own rows may have been behind, want consistent reads", n)
@@ -81,6 +88,8 @@ type bench struct {
 	advance func(ctx context.Context, s *store.Store, step Step) error
 	ids     *atomic.Int64
 	pauses  *pauses
+	// snapshots: the table is the one of monthly snapshots, and places have its partitions.
+	snapshots bool
 }
 
 // pauses notes how long the store would have waited; nothing waits in a test.
@@ -88,8 +97,20 @@ type pauses struct{ asked []time.Duration }
 
 func newBench(t testing.TB, h Harness) *bench {
 	t.Helper()
+	return benchOver(t, h, TableInput)
+}
+
+func newSnapshotsBench(t testing.TB, h Harness) *bench {
+	t.Helper()
+	b := benchOver(t, h, SnapshotsTableInput)
+	b.snapshots = true
+	return b
+}
+
+func benchOver(t testing.TB, h Harness, input func(string) *dynamodb.CreateTableInput) *bench {
+	t.Helper()
 	b := &bench{tap: &tap{DynamoDB: h.DB}, advance: h.Advance, ids: new(atomic.Int64), pauses: &pauses{}}
-	b.Store = newStore(t, h.DB, b.tap)
+	b.Store = newStore(t, h.DB, b.tap, input)
 	b.Pause = func(ctx context.Context, d time.Duration) error {
 		b.pauses.asked = append(b.pauses.asked, d)
 		return ctx.Err()
@@ -98,10 +119,10 @@ func newBench(t testing.TB, h Harness) *bench {
 }
 
 // newStore makes a table and a store over it.
-func newStore(t testing.TB, db Client, through store.DynamoDB) *store.Store {
+func newStore(t testing.TB, db Client, through store.DynamoDB, input func(string) *dynamodb.CreateTableInput) *store.Store {
 	t.Helper()
 	table := fmt.Sprintf("storetest-%016x", rand.Uint64())
-	if _, err := db.CreateTable(t.Context(), TableInput(table)); err != nil {
+	if _, err := db.CreateTable(t.Context(), input(table)); err != nil {
 		t.Fatalf("make table %s: %v", table, err)
 	}
 	return store.New(through, table, "test")
