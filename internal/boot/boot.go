@@ -144,11 +144,16 @@ func (f *Function) Deliverer() (*schedule.Deliverer, error) {
 	d.Channels = map[string]channel.Channel{channel.Email: mail, channel.Webhook: hook}
 	d.Notices = map[string]channel.Announcer{channel.Email: mail, channel.Webhook: hook}
 	d.Files = files{&bucket.Store{API: objects, Bucket: f.Config.FilesBucket}}
-	d.Sources = &Sources{Configs: f.Store, SQLite: &sqlite.Fetcher{Bucket: &databucket.Bucket{API: objects, Name: f.Config.DataBucket}, Dir: filepath.Join(os.TempDir(), "almanac-sources", f.Config.DataBucket), Defaults: source.Defaults, Now: time.Now}}
+	d.Sources = f.sources(objects)
 	d.Links = schedule.LinkBase(f.Config.PublicURL)
 	d.Pace = schedule.Pace{Times: f.Store, Rates: map[string]int{channel.Email: f.Config.MailRate}, Pause: f.Store.Pause}
 	d.Allowed = AllowList(f.Config.AllowList)
 	return d, nil
+}
+
+// sources are those of the data bucket.
+func (f *Function) sources(objects *s3.Client) *Sources {
+	return &Sources{Configs: f.Store, SQLite: &sqlite.Fetcher{Bucket: &databucket.Bucket{API: objects, Name: f.Config.DataBucket}, Dir: filepath.Join(os.TempDir(), "almanac-sources", f.Config.DataBucket), Defaults: source.Defaults, Now: time.Now}}
 }
 
 // objects is the S3 client. The local clouds serve buckets by path only.

@@ -16,7 +16,7 @@ func strayEndpoints(get func(string) string) (problems []string) {
 	if err := onLoopback(get(all)); err != nil {
 		problems = append(problems, err.Error())
 	}
-	for _, service := range []string{"DYNAMODB", "S3", "SQS", "SES", "SECRETS_MANAGER"} {
+	for _, service := range []string{"DYNAMODB", "S3", "SQS", "SES", "SECRETS_MANAGER", "SFN", "LAMBDA"} {
 		name := all + "_" + service
 		if own := get(name); own != "" && onLoopback(own) != nil {
 			problems = append(problems, fmt.Sprintf("%s is %q; the local profile refuses any address that is not loopback", name, own))

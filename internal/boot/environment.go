@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"almanac/internal/schedule"
+	"almanac/internal/snapshot"
 )
 
 // Names of the environment variables. The infrastructure sets them, Environment reads them; both from here.
@@ -28,6 +29,12 @@ const (
 	EnvSecretPrefix   = "SECRET_PREFIX"    // webhook secrets are <prefix><id> in Secrets Manager
 	EnvTiming         = "TIMING"           // schedule.Timing as JSON
 	EnvMetrics        = "METRICS_NAMESPACE"
+
+	EnvSnapshotsTable   = "SNAPSHOTS_TABLE"   // table name
+	EnvSnapshotsBucket  = "SNAPSHOTS_BUCKET"  // files of snapshots
+	EnvAttemptMachine   = "ATTEMPT_MACHINE"   // ARN of the state machine whose executions are the attempt jobs
+	EnvSnapshotDispatch = "SNAPSHOT_DISPATCH" // function that is asked for a dispatch
+	EnvSnapshotTiming   = "SNAPSHOT_TIMING"   // snapshot.Timing as JSON
 
 	// Where no authorizer stands in front of the API (a local cloud without HTTP APIs), its function verifies tokens
 	// itself: of this issuer, for one of these client ids (comma-separated). Empty: the authorizer's claims are read.
@@ -57,6 +64,12 @@ type Config struct {
 	Endpoint        string // AWS_ENDPOINT_URL
 	Issuer          string // of the tokens that the function itself verifies; empty: an authorizer has done it
 	Audience        []string
+
+	SnapshotsTable   string
+	SnapshotsBucket  string
+	AttemptMachine   string
+	SnapshotDispatch string
+	SnapshotTiming   snapshot.Timing
 }
 
 // Environment reads and validates. need lists the variables that the function cannot work without; each problem is
@@ -77,6 +90,8 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 		MailSet: get(EnvMailSet), Account: get(EnvAccount),
 		PublicURL: strings.TrimRight(get(EnvPublicURL), "/"), SecretPrefix: get(EnvSecretPrefix), Metrics: get(EnvMetrics),
 		Endpoint: get("AWS_ENDPOINT_URL"), Issuer: get(EnvIssuer), Audience: list(get(EnvAudience)),
+		SnapshotsTable: get(EnvSnapshotsTable), SnapshotsBucket: get(EnvSnapshotsBucket), AttemptMachine: get(EnvAttemptMachine),
+		SnapshotDispatch: get(EnvSnapshotDispatch), SnapshotTiming: snapshot.DefaultTiming(),
 	}
 	if c.Stage == "" {
 		bad(EnvStage, "", "the stage's name")
@@ -114,6 +129,12 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 		c.Timing = t
 	} else {
 		c.Timing = schedule.DefaultTiming()
+	}
+	if text := get(EnvSnapshotTiming); text != "" {
+		var err error
+		if c.SnapshotTiming, err = snapshot.ParseTiming(text); err != nil {
+			problems = append(problems, err.Error())
+		}
 	}
 	if c.Local != "" {
 		problems = append(problems, strayEndpoints(get)...)
