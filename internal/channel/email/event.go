@@ -215,7 +215,7 @@ func word(s string, most int) string {
 }
 
 // anAddress is whatever looks like one, and more: diagnostics name the recipient, whom not everybody may see.
-var anAddress = regexp.MustCompile(`[^\s<>()\[\],;:"']*(?:@|%40)[^\s<>()\[\],;"']*`)
+var anAddress = regexp.MustCompile(`[^\s<>()\[\],;:"']*(?:@|%40)[^\s<>()\[\],;:"']*`)
 
 // said is a receiver's text, fit for one line and without addresses. A text may be as long as a message; it is cut at a
 // blank first, so that no part of an address is left that does not look like one.

@@ -95,7 +95,7 @@ func commands() []subcommand {
 				f.StringVar(&c.folder, "f", "", "`folder` or file (required)")
 				f.BoolVar(&c.yes, "yes", false, "do not ask")
 			}, 0, 0},
-		{"get", "schedules | runs SCHEDULE | skips SCHEDULE | recipients RUN | workspaces | sources | suppressions [ADDRESS] | dead-letters", "list things",
+		{"get", "schedules | runs SCHEDULE | skips SCHEDULE | recipients RUN | workspaces | sources | groups | suppressions [ADDRESS] | dead-letters", "list things",
 			"Lists as a table, or with -o json as the API gives it. A warning on the error stream says when dispatch or send is off.", (*Program).get,
 			func(f *flag.FlagSet, c *call) {
 				output(f, c)

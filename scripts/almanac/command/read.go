@@ -20,7 +20,7 @@ func (p *Program) get(ctx context.Context, c *call) error {
 		return usage("--state belongs to almanac get recipients RUN")
 	}
 	if below != one && !(what == "suppressions" && one) {
-		return usage("usage: almanac get schedules | runs SCHEDULE | skips SCHEDULE | workspaces | sources | suppressions [ADDRESS] | dead-letters")
+		return usage("usage: almanac get schedules | runs SCHEDULE | skips SCHEDULE | recipients RUN [--state S] | workspaces | sources | groups | suppressions [ADDRESS] | dead-letters")
 	}
 	path := ""
 	if what == "suppressions" && one {
@@ -82,7 +82,7 @@ func (p *Program) list(ctx context.Context, c *call, api *client.Client, what, o
 			return []string{s.Name, s.Engine, s.Object, strings.Join(s.Workspaces, ", ")}
 		})
 	}
-	return usage("get: there is no %q; want schedules, runs, skips, workspaces, sources, suppressions or dead-letters", what)
+	return usage("get: there is no %q; want schedules, runs, skips, recipients, workspaces, sources, groups, suppressions or dead-letters", what)
 }
 
 // printList reads all pages; workspaces and sources come in one, and take no page parameters.
