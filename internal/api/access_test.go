@@ -20,6 +20,10 @@ func peopled(t *testing.T) (*world, *client) {
 		run := schedule.Run{Schedule: id, Occurrence: "2013-07-01T13:00:00Z", Workspace: ws, Version: 1, State: schedule.Succeeded, Nominal: w.at}
 		w.runs[run.ID()] = run
 	}
+	w.groups = map[string][]schedule.GroupVersion{}
+	for id, ws := range map[string]string{"ewr-managers": "EWR", "jfk-managers": "JFK"} {
+		c.as("admin", "PUT", "/groups/"+id, groupOf(id, ws)).want(201)
+	}
 	w.links["secret-token"] = &link{name: "Delayed departures", owner: "ops@example.com"}
 	w.writes = nil
 	return w, c
@@ -32,6 +36,12 @@ var samples = map[string]struct{ target, body string }{
 	"PUT /workspaces/{workspace}":       {"/workspaces/EWR", `{"name":"Newark","zone":"America/New_York"}`},
 	"GET /sources":                      {"/sources", ""},
 	"PUT /sources/{source}":             {"/sources/ewr-only", `{"engine":"sqlite","object":"f.sqlite","workspaces":["EWR"]}`},
+	"GET /groups":                       {"/groups", ""},
+	"GET /groups/{group}":               {"/groups/ewr-managers", ""},
+	"PUT /groups/{group}":               {"/groups/ewr-managers", groupOf("ewr-managers", "EWR")},
+	"POST /groups/{group}/plan":         {"/groups/ewr-managers/plan", groupOf("ewr-managers", "EWR")},
+	"GET /groups/{group}/versions":      {"/groups/ewr-managers/versions", ""},
+	"GET /groups/{group}/audits":        {"/groups/ewr-managers/audits", ""},
 	"POST /schedules/plan":              {"/schedules/plan", `{"definitions":[` + definition("ewr-delays", "EWR") + `]}`},
 	"GET /schedules":                    {"/schedules", ""},
 	"PUT /schedules/{schedule}":         {"/schedules/ewr-delays", definition("ewr-delays", "EWR")},
@@ -45,6 +55,7 @@ var samples = map[string]struct{ target, body string }{
 	"GET /runs/{run}":                   {"/runs/ewr-delays@2013-07-01T13:00:00Z", ""},
 	"GET /runs/{run}/recipients":        {"/runs/ewr-delays@2013-07-01T13:00:00Z/recipients?state=unknown", ""},
 
+	"GET /groups/{group}/versions/{version}":       {"/groups/ewr-managers/versions/1", ""},
 	"GET /schedules/{schedule}/versions":           {"/schedules/ewr-delays/versions", ""},
 	"GET /schedules/{schedule}/versions/{version}": {"/schedules/ewr-delays/versions/1", ""},
 	"GET /schedules/{schedule}/audits":             {"/schedules/ewr-delays/audits", ""},
@@ -79,7 +90,7 @@ func TestEachRouteLetsInWhomTheTableSays(t *testing.T) {
 		if !ok {
 			t.Fatalf("no sample request for %s", key)
 		}
-		inWorkspace := strings.Contains(route.Path, "{schedule}") || strings.Contains(route.Path, "{run}") || strings.Contains(route.Path, "{workspace}") || strings.Contains(route.Path, "{source}")
+		inWorkspace := strings.Contains(route.Path, "{schedule}") || strings.Contains(route.Path, "{run}") || strings.Contains(route.Path, "{workspace}") || strings.Contains(route.Path, "{source}") || strings.Contains(route.Path, "{group}")
 		for _, who := range []string{"", "strangers", "viewer", "operator", "admin", "viewer@EWR", "operator@EWR", "admin@EWR", "viewer@JFK", "operator@JFK", "admin@JFK"} {
 			t.Run(key+" as "+who, func(t *testing.T) {
 				w, c := peopled(t)
@@ -97,7 +108,7 @@ func TestEachRouteLetsInWhomTheTableSays(t *testing.T) {
 				}
 				hidden := false
 				if scoped && workspace != "EWR" && inWorkspace {
-					allowed, hidden = false, strings.Contains(route.Path, "{schedule}") || strings.Contains(route.Path, "{run}")
+					allowed, hidden = false, strings.Contains(route.Path, "{schedule}") || strings.Contains(route.Path, "{run}") || strings.Contains(route.Path, "{group}")
 				}
 				if route.Path == "/schedules/plan" && who != "" && workspace == "JFK" {
 					if got != 422 {

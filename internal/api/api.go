@@ -59,6 +59,7 @@ func (a API) Handler() http.Handler {
 	s.registerControl()
 	s.registerSuppressions()
 	s.registerConfiguration()
+	s.registerGroups()
 	s.registerPages()
 	if a.Clock != nil {
 		s.registerClock()

@@ -116,12 +116,8 @@ func (s *server) putSource(ctx context.Context, in *struct {
 			touched = append(touched, row.Workspaces...)
 		}
 	}
-	for _, w := range touched {
-		if w == everyWorkspace && caller(ctx).Everywhere() < routes.Admin {
-			return nil, lacking(routes.Admin, "")
-		} else if w != everyWorkspace && caller(ctx).In(w) < routes.Admin {
-			return nil, lacking(routes.Admin, clip(w))
-		}
+	if err := administers(ctx, touched); err != nil {
+		return nil, err
 	}
 	return &reply[schedule.SourceConfig]{c}, s.Editor.PutSource(ctx, c, caller(ctx).Name)
 }

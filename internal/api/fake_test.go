@@ -32,6 +32,7 @@ type world struct {
 	skips       map[string][]schedule.Skip
 	workspaces  map[string]schedule.Workspace
 	sources     map[string]schedule.SourceConfig
+	groups      map[string][]schedule.GroupVersion
 	links       map[string]*link
 	audits      map[string][]schedule.Audit
 	accesses    map[string][]schedule.Access

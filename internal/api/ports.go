@@ -40,6 +40,10 @@ type Editor interface {
 	Switch(ctx context.Context, s schedule.Switches, reason, by string) (schedule.Control, error)
 	PutWorkspace(ctx context.Context, w schedule.Workspace, by string) error
 	PutSource(ctx context.Context, s schedule.SourceConfig, by string) error
+	// PlanGroup says what ApplyGroup would do, and changes nothing.
+	PlanGroup(ctx context.Context, g schedule.Group) (schedule.Change, error)
+	// ApplyGroup saves a group whose present version is the one seen, 0: none; another is a conflict.
+	ApplyGroup(ctx context.Context, g schedule.Group, by string, seen int) (schedule.Change, error)
 }
 
 // Reader reads, consistently where design.md §3 says so. Cursors are the reader's own text, empty at the start and
@@ -67,6 +71,11 @@ type Reader interface {
 	Workspaces(ctx context.Context) ([]schedule.Workspace, error)
 	Workspace(ctx context.Context, id string) (schedule.Workspace, error)
 	Sources(ctx context.Context) ([]schedule.SourceConfig, error)
+	Groups(ctx context.Context) ([]schedule.GroupHead, error)
+	// GroupHeads leaves out those that are not there.
+	GroupHeads(ctx context.Context, ids []string) (map[string]schedule.GroupHead, error)
+	GroupVersion(ctx context.Context, id string, version int) (schedule.GroupVersion, error)
+	GroupVersions(ctx context.Context, id, cursor string, limit int) ([]schedule.GroupVersion, string, error)
 }
 
 // Links answers the two public routes. The token is the right; errors are *schedule.LinkGone where it is none (any

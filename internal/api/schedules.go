@@ -191,15 +191,22 @@ func masked(d schedule.Definition, right routes.Right) schedule.Definition {
 	if right >= routes.Operator {
 		return d
 	}
-	d.Recipients = slices.Clone(d.Recipients)
-	for i, r := range d.Recipients {
-		if r.Webhook != "" {
-			d.Recipients[i].Webhook = mask(r.Channel(), r.Webhook)
-		} else {
-			d.Recipients[i].Email = mask(r.Channel(), r.Email)
+	d.Recipients = maskedRecipients(d.Recipients)
+	return d
+}
+
+// maskedRecipients hides addresses; a group's id is none.
+func maskedRecipients(list []schedule.Recipient) []schedule.Recipient {
+	list = slices.Clone(list)
+	for i, r := range list {
+		switch {
+		case r.Webhook != "":
+			list[i].Webhook = mask(r.Channel(), r.Webhook)
+		case r.Group == "":
+			list[i].Email = mask(r.Channel(), r.Email)
 		}
 	}
-	return d
+	return list
 }
 
 type changeReply struct {
@@ -260,20 +267,34 @@ func ifMatch(header string, row schedule.Schedule, exists bool) (int, error) {
 		return 0, nil
 	}
 	if !exists {
-		return 0, problem(http.StatusPreconditionFailed, "If-Match %s: there is no such schedule yet; leave the header out to create it", clip(header))
+		return 0, ifMatches(header, "schedule", 0)
+	}
+	err := ifMatches(header, "schedule", row.Version)
+	var p *Problem
+	if errors.As(err, &p) && p.Status == http.StatusPreconditionFailed {
+		p.Current = &Current{Schedule: row.ID, State: string(row.State), Version: row.Version}
+	}
+	return row.Version, err
+}
+
+// ifMatches compares the header with the version that stands, 0: none.
+func ifMatches(header, what string, version int) error {
+	if header == "" {
+		return nil
+	}
+	if version == 0 {
+		return problem(http.StatusPreconditionFailed, "If-Match %s: there is no such %s yet; leave the header out to create it", clip(header), what)
 	}
 	for _, tag := range strings.Split(header, ",") {
 		switch tag = strings.TrimSpace(tag); {
-		case tag == "*", tag == etag(row.Version):
-			return row.Version, nil
+		case tag == "*", tag == etag(version):
+			return nil
 		case strings.HasPrefix(tag, "W/"), len(tag) >= 2 && tag[0] == '"' && tag[len(tag)-1] == '"':
 		default:
-			return 0, problem(http.StatusUnprocessableEntity, "a header cannot be used").field("If-Match", header, `the ETag of an earlier answer, with its quotes, such as "3"`)
+			return problem(http.StatusUnprocessableEntity, "a header cannot be used").field("If-Match", header, `the ETag of an earlier answer, with its quotes, such as "3"`)
 		}
 	}
-	p := problem(http.StatusPreconditionFailed, "the schedule has version %d now; read it again and repeat the edit", row.Version)
-	p.Current = &Current{Schedule: row.ID, State: string(row.State), Version: row.Version}
-	return 0, p
+	return problem(http.StatusPreconditionFailed, "the %s has version %d now; read it again and repeat the edit", what, version)
 }
 
 type reasonBody struct {

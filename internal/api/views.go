@@ -36,10 +36,23 @@ type ChangeView struct {
 	Version int      `json:"version"`
 	Diff    []string `json:"diff"`
 	NextDue []Due    `json:"next_due_times"`
+
+	Groups []GroupCount `json:"groups,omitempty" doc:"groups that a schedule names, as they stand now"`
+}
+
+// GroupCount says how many members a group has now.
+type GroupCount struct {
+	ID      string `json:"id"`
+	Version int    `json:"version"`
+	Members int    `json:"members" doc:"distinct recipients"`
 }
 
 func changeView(c schedule.Change) ChangeView {
-	return ChangeView{c.ID, c.Action, c.Version, orEmpty(c.Diff), dues(c.NextDue)}
+	v := ChangeView{ID: c.ID, Action: c.Action, Version: c.Version, Diff: orEmpty(c.Diff), NextDue: dues(c.NextDue)}
+	for _, h := range c.Groups {
+		v.Groups = append(v.Groups, GroupCount{h.ID, h.Version, h.Members})
+	}
+	return v
 }
 
 // LastRunView is the latest settled run of a schedule.
@@ -121,26 +134,27 @@ type ErrorView struct {
 
 // RunView is a run as lists show it.
 type RunView struct {
-	ID           string     `json:"id"`
-	Schedule     string     `json:"schedule"`
-	Workspace    string     `json:"workspace"`
-	Nominal      time.Time  `json:"nominal"`
-	Manual       bool       `json:"manual"`
-	RequestedBy  string     `json:"requested_by,omitempty"`
-	RetryOf      string     `json:"retry_of,omitempty" doc:"the run that this one repeats"`
-	Version      int        `json:"version"`
-	State        string     `json:"state" enum:"queued,running,succeeded,skipped,failed"`
-	Attempts     int        `json:"attempts"`
-	AttemptsLeft int        `json:"attempts_left"`
-	Yields       int        `json:"yields"`
-	Submitted    int        `json:"submitted"`
-	Skipped      int        `json:"skipped"`
-	File         *FileView  `json:"file,omitempty"`
-	Error        *ErrorView `json:"error,omitempty"`
-	Stop         *StopView  `json:"stop,omitempty"`
-	LinksRevoked *time.Time `json:"links_revoked_at,omitempty" doc:"a person took back all links of the run"`
-	CreatedAt    *time.Time `json:"created_at,omitempty"`
-	SettledAt    *time.Time `json:"settled_at,omitempty"`
+	ID           string         `json:"id"`
+	Schedule     string         `json:"schedule"`
+	Workspace    string         `json:"workspace"`
+	Nominal      time.Time      `json:"nominal"`
+	Manual       bool           `json:"manual"`
+	RequestedBy  string         `json:"requested_by,omitempty"`
+	RetryOf      string         `json:"retry_of,omitempty" doc:"the run that this one repeats"`
+	Version      int            `json:"version"`
+	Groups       map[string]int `json:"groups,omitempty" doc:"versions of the schedule's groups when the run was admitted: their members are who it is sent to"`
+	State        string         `json:"state" enum:"queued,running,succeeded,skipped,failed"`
+	Attempts     int            `json:"attempts"`
+	AttemptsLeft int            `json:"attempts_left"`
+	Yields       int            `json:"yields"`
+	Submitted    int            `json:"submitted"`
+	Skipped      int            `json:"skipped"`
+	File         *FileView      `json:"file,omitempty"`
+	Error        *ErrorView     `json:"error,omitempty"`
+	Stop         *StopView      `json:"stop,omitempty"`
+	LinksRevoked *time.Time     `json:"links_revoked_at,omitempty" doc:"a person took back all links of the run"`
+	CreatedAt    *time.Time     `json:"created_at,omitempty"`
+	SettledAt    *time.Time     `json:"settled_at,omitempty"`
 }
 
 func runView(r schedule.Run) RunView {
@@ -148,7 +162,7 @@ func runView(r schedule.Run) RunView {
 		ID: r.ID(), Schedule: r.Schedule, Workspace: r.Workspace, Nominal: r.Nominal, Manual: r.Manual, RequestedBy: r.RequestedBy, RetryOf: r.RetryOf,
 		Version: r.Version, State: string(r.State), Attempts: r.Attempts, AttemptsLeft: r.AttemptsLeft, Yields: r.Yields,
 		Submitted: r.Submitted, Skipped: r.SkippedN, CreatedAt: instant(r.CreatedAt), SettledAt: instant(r.SettledAt),
-		LinksRevoked: instant(r.LinksRevoked),
+		LinksRevoked: instant(r.LinksRevoked), Groups: r.Groups,
 	}
 	if f := r.File; f != nil {
 		v.File = &FileView{f.Name, f.Rows, f.Bytes, f.SHA256, instant(f.DataAsOf), instant(r.FileExpires), instant(r.LinkExpires)}

@@ -14,6 +14,8 @@
 //	unsubscription    RCPT#channel#recipient / UNSUB#schedule    put if absent
 //	workspace         WS#id / META                               put by configuration, in one transaction with its audit
 //	source            SOURCE#name / META                         put by configuration, in one transaction with its audit
+//	group             GROUP#id / META                            version as read, or absent; in one transaction with its audit
+//	group's version   GROUP#id / DEF#version                     put in the transaction that moves the group to it
 //	audit             AUDIT#subject / at#id                      put if absent, in the transaction of the act itself
 //	dead letter       DEAD / DEAD#message                        put if absent
 //	notice            OUTBOX#shard / OUT#run#kind#chan#recipient put in the settle's transaction; next_at as read
@@ -22,7 +24,7 @@
 //	send rate         RATE#channel / stage                       taken_until as read
 //	business clock    CONTROL / stage#CLOCK                      put; read in the local profile only
 //
-// An audit's subject is what was acted on: a schedule's id, a run's id, "workspace id", "source name". Its id is the
+// An audit's subject is what was acted on: a schedule's id, a run's id, "workspace id", "source name", "group id". Its id is the
 // act's own token. So neither is there without the other, and an act whose reply was lost is known by its audit when it
 // is sent again. Due occurrences are nobody's act and carry none.
 //
@@ -47,6 +49,10 @@
 // row holds its hash and how many entries it has; who reads it checks both. Nothing removes such an object: equal lists
 // are one object, and versions are kept.
 //
+// A group's row holds no members: each saved list is a version of its own, and may stand apart as a definition's recipients
+// do. A definition's row names its groups, also where its recipients stand apart; a run's row says which version each had
+// when it was admitted, and a retry takes those of the run that it repeats. Nothing removes a version.
+//
 // A person's wish that an unknown be sent again stands on its submission, put if there is none, in one transaction with
 // its audit and with an item of the outbox. Who carries it out takes it off in the write that makes the submission theirs,
 // and deletes the item once the submission is settled or unknown again; until then the sweep offers it. A retry as new names the run
@@ -69,15 +75,17 @@
 //	begun runs to look at, a shard            open: open_shard running#…, wake_at eventual; suggests only
 //	queued runs to look at, a shard           open: open_shard queued#…, wake_at  eventual; suggests only
 //	schedules of a workspace, or all          directory: dir_kind, dir_name       eventual; rows read consistently after
-//	workspaces, sources                       directory: dir_kind, dir_name       eventual; rows read consistently after
+//	workspaces, sources, groups               directory: dir_kind, dir_name       eventual; rows read consistently after
 //	suppressed recipients                     directory: dir_kind, dir_name       eventual; rows read consistently after
 //	one schedule, definition, run, workspace, its key                             consistent
-//	  source, submission, control, suppression, send rate
+//	  source, group's version, submission, control, suppression, send rate
 //	runs of a schedule                        SCHED#id, RUN#…                     consistent
 //	skip records of a schedule                SCHED#id, SKIP#…                    consistent
 //	submissions of a run                      RUN#run, SUB#…                      consistent
 //	what people did to a subject              AUDIT#subject                       consistent
 //	versions of a definition                  SCHED#id, DEF#…                     consistent
+//	versions of a group                       GROUP#id, DEF#…                     consistent
+//	before an admission that has groups       up to 20 keys in one BatchGetItem   consistent
 //	who opened a run's links                  RUN#run, ACCESS#…                   consistent
 //	messages that nobody could read           DEAD, DEAD#…                        consistent
 //	notices, resends not yet sent, a shard    OUTBOX#shard, OUT#…                 consistent
@@ -104,6 +112,6 @@
 //	begin, resume, release, yield, re-offer          –     2      –
 //	record file, record query, ask to stop           –     0      –
 //	settle                                           –     1      –
-//	save a workspace or source; again                –     –      1; 0
+//	save a workspace, source or group; again         –     –      1; 0
 //	suppress, lift                                   –     –      1
 package schema

@@ -28,6 +28,13 @@ var Table = []Route{
 	{"PUT", "/workspaces/{workspace}", Admin},
 	{"GET", "/sources", Viewer},
 	{"PUT", "/sources/{source}", Admin},
+	{"GET", "/groups", Viewer},
+	{"GET", "/groups/{group}", Viewer},
+	{"PUT", "/groups/{group}", Admin},
+	{"POST", "/groups/{group}/plan", Viewer}, // what saving would do; changes nothing
+	{"GET", "/groups/{group}/versions", Viewer},
+	{"GET", "/groups/{group}/versions/{version}", Viewer},
+	{"GET", "/groups/{group}/audits", Viewer},
 	{"POST", "/schedules/plan", Viewer}, // what applying would do; changes nothing
 	{"GET", "/schedules", Viewer},
 	{"PUT", "/schedules/{schedule}", Admin},

@@ -28,9 +28,10 @@ const (
 type step struct {
 	doc     manifest.Document
 	action  string
-	version int // schedules: the version it will have; 0 where only the applied workspace or source can tell
+	version int // schedules and groups: the version it will have; 0 where only what is applied before it can tell
 	diff    []string
 	dues    []api.Due
+	groups  []api.GroupCount
 }
 
 func (p *Program) apply(ctx context.Context, c *call) error {
@@ -75,8 +76,8 @@ func (p *Program) apply(ctx context.Context, c *call) error {
 	return nil
 }
 
-// check reads workspaces and sources as the API will, before anything is sent. Schedules the API itself checks, in
-// the plan.
+// check reads workspaces and sources as the API will, before anything is sent. Groups and schedules the API itself
+// checks, in the plan.
 func check(docs []manifest.Document) error {
 	var wrong manifest.Errors
 	for _, d := range docs {
@@ -130,7 +131,7 @@ func (p *Program) printPlan(base string, steps []step) {
 	for _, s := range steps {
 		count[s.action]++
 		version := ""
-		if s.doc.Kind == manifest.Schedule && s.version > 0 {
+		if s.version > 0 {
 			version = fmt.Sprintf("version %d", s.version)
 		}
 		p.printf("%s\n", strings.TrimRight(fmt.Sprintf("  %s %-9s  %-*s  %-9s  %s", signs[s.action], s.doc.Kind, width, s.doc.Name, s.action, version), " "))
@@ -141,8 +142,9 @@ func (p *Program) printPlan(base string, steps []step) {
 			p.printf("      %s\n", plain(line))
 		}
 		if s.doc.Kind == manifest.Schedule && s.version == 0 {
-			p.printf("      its due times are known once its workspace and source are there\n")
+			p.printf("      its due times are known once its workspace, source and groups are there\n")
 		} else if s.doc.Kind == manifest.Schedule {
+			p.printGroups(s.groups)
 			p.printf("      next due\n")
 			p.printDues("        ", s.dues)
 		}
@@ -175,9 +177,9 @@ func (p *Program) ask(question string) error {
 	return errFailed
 }
 
-// carryOut applies one step; a schedule's edit only if it still has the version that the plan saw.
+// carryOut applies one step; an edit of a schedule or group only if it still has the version that the plan saw.
 func (p *Program) carryOut(ctx context.Context, conn *client.Client, s step) error {
-	path := map[string]string{manifest.Workspace: "workspaces", manifest.Source: "sources", manifest.Schedule: "schedules"}[s.doc.Kind]
+	path := map[string]string{manifest.Workspace: "workspaces", manifest.Source: "sources", manifest.Group: "groups", manifest.Schedule: "schedules"}[s.doc.Kind]
 	header := http.Header{}
 	if s.action == edit && s.version > 1 {
 		header.Set("If-Match", strconv.Quote(strconv.Itoa(s.version-1)))
@@ -201,8 +203,12 @@ func (p *Program) carryOut(ctx context.Context, conn *client.Client, s step) err
 	} else if err != nil {
 		return err
 	}
-	if s.doc.Kind != manifest.Schedule {
+	switch s.doc.Kind {
+	case manifest.Workspace, manifest.Source:
 		p.printf("%s %s: %s\n", s.doc.Kind, s.doc.Name, past[s.action])
+		return nil
+	case manifest.Group:
+		p.printf("group %s: %s, version %d\n", s.doc.Name, past[done.Action], done.Version)
 		return nil
 	}
 	next := ""

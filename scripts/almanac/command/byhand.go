@@ -183,11 +183,18 @@ func hashOf(recipient string) (string, error) {
 }
 
 func (p *Program) history(ctx context.Context, c *call) error {
-	if err := named("schedule", c.args[0]); err != nil {
+	kind, name := "schedules", c.args[0]
+	group, isGroup, err := ofGroup(name)
+	if isGroup {
+		kind, name = "groups", group
+	} else {
+		err = named("schedule", name)
+	}
+	if err != nil {
 		return err
 	}
 	if c.diff != (len(c.args) == 3) {
-		return usage("usage: almanac history SCHEDULE [--diff N M]")
+		return usage("usage: almanac history SCHEDULE | group/ID [--diff N M]")
 	}
 	var numbers [2]int
 	for i, text := range c.args[1:] {
@@ -201,25 +208,30 @@ func (p *Program) history(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	path := client.Path("schedules", c.args[0], "versions")
+	path := client.Path(kind, name, "versions")
 	if !c.diff {
 		return printList(ctx, p, c, conn, path, nil, []string{"VERSION", "AT", "BY", "HASH"}, versionCells)
 	}
-	var v api.VersionDetail
 	q := url.Values{"against": {strconv.Itoa(numbers[0])}}
+	if isGroup {
+		var v api.GroupDetail
+		if _, err := conn.Call(ctx, "GET", fmt.Sprintf("%s/%d?%s", path, numbers[1], q.Encode()), nil, nil, &v); err != nil {
+			return err
+		}
+		if c.json {
+			return printJSON(p.Out, v)
+		}
+		p.printDifference(c.args[0], numbers[0], numbers[1], v.By, when(v.At), v.Diff)
+		return nil
+	}
+	var v api.VersionDetail
 	if _, err := conn.Call(ctx, "GET", fmt.Sprintf("%s/%d?%s", path, numbers[1], q.Encode()), nil, nil, &v); err != nil {
 		return err
 	}
 	if c.json {
 		return printJSON(p.Out, v)
 	}
-	p.printf("%s: version %d → version %d (%s, by %s)\n", c.args[0], numbers[0], numbers[1], when(v.At), dash(plain(v.By)))
-	for _, line := range v.Diff {
-		p.printf("  %s\n", plain(line))
-	}
-	if len(v.Diff) == 0 {
-		p.printf("  (no difference)\n")
-	}
+	p.printDifference(c.args[0], numbers[0], numbers[1], v.By, when(v.At), v.Diff)
 	return nil
 }
 
@@ -228,18 +240,25 @@ func versionCells(v api.VersionView) []string {
 }
 
 func (p *Program) audits(ctx context.Context, c *call) error {
-	kind := "schedules"
-	if strings.Contains(c.args[0], "@") {
+	kind, name := "schedules", c.args[0]
+	group, isGroup, err := ofGroup(name)
+	switch {
+	case isGroup:
+		kind, name = "groups", group
+	case strings.Contains(name, "@"):
 		kind = "runs"
 	}
-	if err := named("run or schedule", c.args[0]); err != nil {
+	if err == nil {
+		err = named("run, schedule or group", name)
+	}
+	if err != nil {
 		return err
 	}
 	conn, err := p.connect()
 	if err != nil {
 		return err
 	}
-	return printList(ctx, p, c, conn, client.Path(kind, c.args[0], "audits"), nil, auditHead, auditCells)
+	return printList(ctx, p, c, conn, client.Path(kind, name, "audits"), nil, auditHead, auditCells)
 }
 
 var auditHead = []string{"AT", "WHO", "WHAT", "BEFORE", "AFTER", "WHY"}

@@ -25,6 +25,14 @@ func plan(ctx context.Context, conn *client.Client, docs []manifest.Document) ([
 	if err != nil {
 		return nil, err
 	}
+	groups, err := listOf[api.GroupView](ctx, conn, "/groups", nil)
+	if err != nil {
+		return nil, err
+	}
+	var standing []string
+	for _, g := range groups {
+		standing = append(standing, g.ID)
+	}
 	stands := map[string]json.RawMessage{}
 	for _, w := range workspaces {
 		stands["workspace "+w.ID], _ = json.Marshal(w) // plain texts always marshal
@@ -40,6 +48,15 @@ func plan(ctx context.Context, conn *client.Client, docs []manifest.Document) ([
 			schedules = append(schedules, d)
 			continue
 		}
+		if d.Kind == manifest.Group {
+			s, err := planGroup(ctx, conn, d)
+			if err != nil {
+				return nil, err
+			}
+			changing[d.Kind+" "+d.Name] = s.action != unchanged
+			steps = append(steps, s)
+			continue
+		}
 		s := step{doc: d, action: create}
 		if old, ok := stands[d.Kind+" "+d.Name]; ok {
 			s.diff = differences(old, d.JSON)
@@ -51,7 +68,7 @@ func plan(ctx context.Context, conn *client.Client, docs []manifest.Document) ([
 		changing[d.Kind+" "+d.Name] = s.action != unchanged
 		steps = append(steps, s)
 	}
-	if err := resolve(schedules, stands, changing); err != nil {
+	if err := resolve(schedules, stands, standing, changing); err != nil {
 		return nil, err
 	}
 	planned, err := planSchedules(ctx, conn, schedules, changing)
@@ -60,9 +77,10 @@ func plan(ctx context.Context, conn *client.Client, docs []manifest.Document) ([
 
 // resolve checks that each name a schedule refers to stands, or is described beside it: the API cannot tell before
 // those are applied.
-func resolve(schedules []manifest.Document, stands map[string]json.RawMessage, described map[string]bool) error {
+func resolve(schedules []manifest.Document, stands map[string]json.RawMessage, groups []string, described map[string]bool) error {
 	var wrong manifest.Errors
 	for _, d := range schedules {
+		wrong = append(wrong, unknownGroups(d, groups, described)...)
 		for _, kind := range []string{manifest.Workspace, manifest.Source} {
 			var fields map[string]any
 			if err := json.Unmarshal(d.JSON, &fields); err != nil {
@@ -95,7 +113,7 @@ func fitting(docs []manifest.Document) int {
 	return len(docs)
 }
 
-// planSchedules asks the API. A schedule that is refused only because of a workspace or source that this very call
+// planSchedules asks the API. A schedule that is refused only because of a workspace, source or group that this very call
 // will create or change is planned when that is done.
 func planSchedules(ctx context.Context, conn *client.Client, docs []manifest.Document, changing map[string]bool) ([]step, error) {
 	var steps []step
@@ -143,7 +161,7 @@ func planSchedules(ctx context.Context, conn *client.Client, docs []manifest.Doc
 			}
 			c := answer.Changes[0]
 			answer.Changes = answer.Changes[1:]
-			steps = append(steps, step{d, c.Action, c.Version, c.Diff, c.NextDue})
+			steps = append(steps, step{d, c.Action, c.Version, c.Diff, c.NextDue, c.Groups})
 		}
 		return steps, nil
 	}
@@ -194,6 +212,9 @@ func postponed(err error, docs []manifest.Document, index []int, changing map[st
 
 // refers reports whether the field names something that is about to change.
 func refers(d manifest.Document, field string, changing map[string]bool) bool {
+	if id, is := groupsOf(d)[field]; is {
+		return changing[manifest.Group+" "+id]
+	}
 	if field != manifest.Workspace && field != manifest.Source {
 		return false
 	}

@@ -90,7 +90,7 @@ func commands() []subcommand {
 				f.BoolVar(&c.passwordStdin, "password-stdin", false, "read the password from standard input")
 			}, 0, 0},
 		{"apply", "-f FOLDER", "create and edit what YAML files describe",
-			"Reads every .yaml file below the folder: documents of kind workspace, source or schedule. Shows the plan, asks, then applies workspaces, sources and\nschedules in this order. What is not described is left alone. An edit is refused when somebody else has changed the schedule since the plan.", (*Program).apply,
+			"Reads every .yaml file below the folder: documents of kind workspace, source, group or schedule. Shows the plan, asks, then applies workspaces,\nsources, groups and schedules in this order. What is not described is left alone. An edit is refused when somebody else has changed the schedule or group since the plan.", (*Program).apply,
 			func(f *flag.FlagSet, c *call) {
 				f.StringVar(&c.folder, "f", "", "`folder` or file (required)")
 				f.BoolVar(&c.yes, "yes", false, "do not ask")
@@ -102,17 +102,17 @@ func commands() []subcommand {
 				f.StringVar(&c.workspace, "workspace", "", "schedules of this `workspace` only")
 				f.StringVar(&c.state, "state", "", "recipients of this `outcome` only: pending, submitted, skipped, unknown or not_sent")
 			}, 1, 2},
-		{"show", "RUN | SCHEDULE", "show one run or schedule", "A run's id has an @. A run is shown with its recipients, timeline and the uses of its links, a schedule with its definition's main points\nand its next due times. With --definition the definition is printed that the run used, or that the schedule has now.", (*Program).show,
+		{"show", "RUN | SCHEDULE | group/ID", "show one run, schedule or group", "A run's id has an @. A run is shown with its recipients, timeline and the uses of its links, a schedule with its definition's main points\nand its next due times. With --definition the definition is printed that the run used, or that the schedule has now.", (*Program).show,
 			func(f *flag.FlagSet, c *call) {
 				output(f, c)
 				f.BoolVar(&c.definition, "definition", false, "print the whole definition, as apply takes it")
 			}, 1, 1},
-		{"history", "SCHEDULE [--diff N M]", "versions of a schedule's definition", "Lists who saved which version and when, the latest first. With --diff: the fields in which version M differs from version N.", (*Program).history,
+		{"history", "SCHEDULE | group/ID [--diff N M]", "versions of a schedule's definition or of a group", "Lists who saved which version and when, the latest first. With --diff: the fields in which version M differs from version N.", (*Program).history,
 			func(f *flag.FlagSet, c *call) {
 				output(f, c)
 				f.BoolVar(&c.diff, "diff", false, "compare two versions, named behind it")
 			}, 1, 3},
-		{"audits", "SCHEDULE | RUN", "what people did to a schedule or run", "Who, what, why, before and after; the latest first. A run's id has an @.", (*Program).audits, output, 1, 1},
+		{"audits", "SCHEDULE | RUN | group/ID", "what people did to a schedule, run or group", "Who, what, why, before and after; the latest first. A run's id has an @.", (*Program).audits, output, 1, 1},
 		{"run-now", "SCHEDULE", "run a schedule once, now", "Makes one run per key: the same key again finds the same run. Without --key a fresh one is made and printed.", (*Program).runNow,
 			func(f *flag.FlagSet, c *call) {
 				f.StringVar(&c.key, "key", "", "idempotency `key`")

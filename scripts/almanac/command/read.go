@@ -77,6 +77,8 @@ func (p *Program) list(ctx context.Context, c *call, api *client.Client, what, o
 		return printList(ctx, p, c, api, "/dead-letters", nil, []string{"AT", "QUEUE", "MESSAGE", "REASON", "BODY"}, deadCells)
 	case "workspaces":
 		return printList(ctx, p, c, api, "/workspaces", nil, []string{"WORKSPACE", "ZONE", "NAME"}, func(w schedule.Workspace) []string { return []string{w.ID, w.Zone, w.Name} })
+	case "groups":
+		return printList(ctx, p, c, api, "/groups", nil, []string{"GROUP", "WORKSPACES", "VERSION", "MEMBERS", "NAME"}, groupCells)
 	case "sources":
 		return printList(ctx, p, c, api, "/sources", nil, []string{"SOURCE", "ENGINE", "OBJECT", "WORKSPACES"}, func(s schedule.SourceConfig) []string {
 			return []string{s.Name, s.Engine, s.Object, strings.Join(s.Workspaces, ", ")}
@@ -85,7 +87,7 @@ func (p *Program) list(ctx context.Context, c *call, api *client.Client, what, o
 	return usage("get: there is no %q; want schedules, runs, skips, recipients, workspaces, sources, groups, suppressions or dead-letters", what)
 }
 
-// printList reads all pages; workspaces and sources come in one, and take no page parameters.
+// printList reads all pages; workspaces, sources and groups come in one, and take no page parameters.
 func printList[T any](ctx context.Context, p *Program, c *call, api *client.Client, path string, q url.Values, head []string, cells func(T) []string) error {
 	items, err := listOf[T](ctx, api, path, q)
 	if err != nil {
@@ -106,7 +108,7 @@ func printList[T any](ctx context.Context, p *Program, c *call, api *client.Clie
 }
 
 func listOf[T any](ctx context.Context, c *client.Client, path string, q url.Values) ([]T, error) {
-	if path != "/workspaces" && path != "/sources" {
+	if path != "/workspaces" && path != "/sources" && path != "/groups" {
 		return client.All[T](ctx, c, path, q)
 	}
 	var one struct {
@@ -141,12 +143,22 @@ func skipCells(s api.SkipView) []string {
 
 func (p *Program) show(ctx context.Context, c *call) error {
 	name := c.args[0]
-	if err := named("run or schedule", name); err != nil {
+	group, isGroup, err := ofGroup(name)
+	if err != nil {
+		return err
+	}
+	if !isGroup {
+		err = named("run or schedule", name)
+	}
+	if err != nil {
 		return err
 	}
 	conn, err := p.connect()
 	if err != nil {
 		return err
+	}
+	if isGroup {
+		return p.showGroup(ctx, c, conn, group)
 	}
 	if strings.Contains(name, "@") {
 		var r api.RunDetail
@@ -241,6 +253,9 @@ func (p *Program) printRun(r api.RunDetail) {
 	t.row("Due", when(&r.Nominal)+optional(r.Manual, "  asked for by hand%s", optional(r.RequestedBy != "", " by %s", r.RequestedBy)))
 	if r.RetryOf != "" {
 		t.row("Retry of", r.RetryOf)
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.Groups)) {
+		t.row("Group", fmt.Sprintf("%s, as of version %d", id, r.Groups[id]))
 	}
 	t.row("Attempts", fmt.Sprintf("%d, %d left%s", r.Attempts, r.AttemptsLeft, optional(r.Yields > 0, ", %d yields", r.Yields)))
 	if f := r.File; f != nil {

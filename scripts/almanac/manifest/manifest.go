@@ -1,4 +1,4 @@
-// Package manifest reads the YAML files that describe workspaces, sources and schedules. It remembers where each field
+// Package manifest reads the YAML files that describe workspaces, sources, groups and schedules. It remembers where each field
 // stands, so that whatever refuses one can be shown with file and line.
 package manifest
 
@@ -23,11 +23,12 @@ import (
 const (
 	Workspace = "workspace"
 	Source    = "source"
+	Group     = "group"
 	Schedule  = "schedule"
 )
 
 // keys are the fields that name a document, by kind.
-var keys = map[string]string{Workspace: "id", Source: "name", Schedule: "id"}
+var keys = map[string]string{Workspace: "id", Source: "name", Group: "id", Schedule: "id"}
 
 // Document is one YAML document.
 type Document struct {
@@ -83,9 +84,9 @@ func Read(path string) ([]Document, error) {
 		return nil, wrong
 	}
 	if len(docs) == 0 {
-		return nil, fmt.Errorf("%s holds no document; write files that end in .yaml, each document with its kind: workspace, source or schedule", path)
+		return nil, fmt.Errorf("%s holds no document; write files that end in .yaml, each document with its kind: workspace, source, group or schedule", path)
 	}
-	order := []string{Workspace, Source, Schedule}
+	order := []string{Workspace, Source, Group, Schedule}
 	slices.SortStableFunc(docs, func(a, b Document) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
 	return docs, nil
 }
@@ -175,7 +176,7 @@ func syntax(name string, err error) string {
 
 func document(name string, root *yaml.Node) (Document, error) {
 	if root.Kind != yaml.MappingNode {
-		return Document{}, fmt.Errorf("%d: a document is a mapping that begins with kind: workspace, source or schedule", root.Line)
+		return Document{}, fmt.Errorf("%d: a document is a mapping that begins with kind: workspace, source, group or schedule", root.Line)
 	}
 	count := 0
 	v, err := value(root, &count)
@@ -187,7 +188,7 @@ func document(name string, root *yaml.Node) (Document, error) {
 	key, known := keys[kind]
 	if !known {
 		text, _ := json.Marshal(fields["kind"])
-		return Document{}, fmt.Errorf("%d: kind is %s; want workspace, source or schedule", line(root, "kind"), text)
+		return Document{}, fmt.Errorf("%d: kind is %s; want workspace, source, group or schedule", line(root, "kind"), text)
 	}
 	delete(fields, "kind")
 	id, ok := fields[key].(string)
