@@ -6,6 +6,7 @@ import (
 
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+	"almanac/internal/snapshot"
 	"almanac/internal/transition"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -19,17 +20,24 @@ type Facts struct {
 	Wake     time.Time
 	Yields   int
 	Schedule *schedule.Schedule
+	Run      snapshot.Run
+	Before   time.Time
+	Current  int
+	Query    string
 	Decided  []transition.Guard
 }
 
 // Advance does one transition through the only writer of states.
 func Advance(ctx context.Context, s *Store, table, from, event string, k schema.Key, f Facts, put map[string]types.AttributeValue) error {
-	fs := facts{owner: f.Owner, earlier: f.Earlier, now: f.Now, wake: f.Wake, yields: f.Yields, schedule: f.Schedule, decided: f.Decided}
+	fs := facts{owner: f.Owner, earlier: f.Earlier, now: f.Now, wake: f.Wake, yields: f.Yields, schedule: f.Schedule,
+		run: f.Run, before: f.Before, current: f.Current, query: f.Query, decided: f.Decided}
 	switch table {
 	case schedule.Runs.Name:
 		return advanceIn(ctx, s, schedule.Runs, from, event, k, fs, put)
 	case schedule.Submissions.Name:
 		return advanceIn(ctx, s, schedule.Submissions, from, event, k, fs, put)
+	case snapshot.Runs.Name:
+		return advanceIn(ctx, s, snapshot.Runs, from, event, k, fs, put)
 	}
 	return advanceIn(ctx, s, schedule.Schedules, from, event, k, fs, put)
 }

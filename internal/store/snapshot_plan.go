@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -165,26 +164,8 @@ func placeIs(it item, s snapshot.SeriesRow) bool {
 		str(it, schema.Off) == s.Off && str(it, schema.OwnerOf) == s.Owner && str(it, schema.Scope) == scopeText(s.Scope)
 }
 
-// cancels is how often a cancellation follows a run that moves on meanwhile.
-const cancels = 5
-
-// Cancel cancels a run in whatever state it has come to that is not final (N17): a row that moved since it was read is
-// asked again as it stands.
+// Cancel cancels a run as read. One that moved on meanwhile is a *snapshot.Conflict with the run as it stands (N17).
 func (s *Snapshots) Cancel(ctx context.Context, r snapshot.Run, c snapshot.Cancellation) error {
-	for n := 0; ; n++ {
-		err := s.cancel(ctx, r, c)
-		var refused *snapshot.Conflict
-		if n == cancels || !errors.As(err, &refused) || refused.Run == nil || refused.Run.Final() {
-			return err
-		}
-		if refused.Run.State == r.State && refused.Run.NextAt.Equal(r.NextAt) {
-			return err // it was not the state that refused
-		}
-		r = *refused.Run
-	}
-}
-
-func (s *Snapshots) cancel(ctx context.Context, r snapshot.Run, c snapshot.Cancellation) error {
 	set := settledSnapshot(r, c.At)
 	set[schema.Reason], set[schema.ReasonText], set[schema.CancelledBy], set[schema.NextAttempt] = c.Reason, c.Text, c.By, nil
 	w, err := runWrite(r, snapshot.Cancel, facts{decided: []transition.Guard{snapshot.ReasonGiven}}, update{set: set, append: entry(c.At, "cancelled: %s", c.Reason)},

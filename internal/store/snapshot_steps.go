@@ -33,12 +33,7 @@ func (s *Snapshots) Resume(ctx context.Context, r snapshot.Run) (snapshot.Run, e
 	if r.State == snapshot.Validating {
 		event = snapshot.ResumeValidation
 	}
-	return s.moved(ctx, r, event, facts{}, update{set: map[string]any{schema.Job: r.Job}}, sameJob(r))
-}
-
-// sameJob recognises the job of a run in the state as read: a write that left both as they are.
-func sameJob(r snapshot.Run) func(item) bool {
-	return func(it item) bool { return str(it, schema.State) == string(r.State) && num(it, schema.Job) == r.Job }
+	return s.moved(ctx, r, event, facts{}, update{set: map[string]any{schema.Job: r.Job}}, nil)
 }
 
 // Commit makes a chunk part of the generation and moves the cursor past it, in one transaction. r holds the cursor as
@@ -101,7 +96,7 @@ func (s *Snapshots) RecordVerdict(ctx context.Context, r snapshot.Run, v snapsho
 		word = passed
 	}
 	_, err := s.moved(ctx, r, snapshot.RecordVerdict, facts{}, update{set: map[string]any{schema.Verdict: word, schema.Manifest: v.Manifest, schema.ComparedTo: v.Current,
-		schema.CheckList: document(v.Checks, len(v.Checks) == 0)}, append: entry(now, "verdict: %s", word)},
+		schema.CheckList: document(v.Checks, len(v.Checks) == 0), schema.UpdatedAt: schema.Time(now)}},
 		func(it item) bool {
 			return str(it, schema.State) == string(snapshot.Validating) && num(it, schema.Job) == r.Job && str(it, schema.Verdict) == word &&
 				str(it, schema.Manifest) == v.Manifest && num(it, schema.ComparedTo) == v.Current

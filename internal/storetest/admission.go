@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -103,6 +102,16 @@ func (b *bench) rival() *bench {
 // race starts n rivals at once, and demands that one of them wins and that the others get conflicts.
 func race(t *testing.T, n int, do func(ctx context.Context, i int) error) []*schedule.Conflict {
 	t.Helper()
+	var lost []*schedule.Conflict
+	for _, c := range contest(t, n, do) {
+		lost = append(lost, &schedule.Conflict{Run: c.run, Submission: c.sub, Schedule: c.sched})
+	}
+	return lost
+}
+
+// contest is race for either domain: what the losers are told.
+func contest(t *testing.T, n int, do func(ctx context.Context, i int) error) []told {
+	t.Helper()
 	errs := make([]error, n)
 	start := make(chan struct{})
 	var all sync.WaitGroup
@@ -115,13 +124,13 @@ func race(t *testing.T, n int, do func(ctx context.Context, i int) error) []*sch
 	close(start)
 	all.Wait()
 	won := 0
-	var lost []*schedule.Conflict
+	var lost []told
 	for i, err := range errs {
-		var c *schedule.Conflict
+		c, refused := conflictIn(err)
 		switch {
 		case err == nil:
 			won++
-		case errors.As(err, &c):
+		case refused:
 			lost = append(lost, c)
 		default:
 			t.Errorf("rival %d: %v, want success or a Conflict", i, err)

@@ -33,7 +33,16 @@ var faultKinds = []fault{
 
 // faults fails each call of each operation that moves a row, before and after it took effect.
 func faults(t *testing.T, b *bench) {
-	for _, s := range []subject{runs(b), submissions(b), schedules(b)} {
+	eachCall(t, b, runs(b), submissions(b), schedules(b))
+	t.Run("S8 a refused condition decides, whatever happened beside it", func(t *testing.T) { reasons(t, b) })
+	t.Run("S9 applied, reply lost, sent again", func(t *testing.T) { sentAgain(t, b, runs(b), submissions(b), schedules(b)) })
+	t.Run("a caller who gives up while the store waits", func(t *testing.T) { givesUp(t, b) })
+	t.Run("a request that DynamoDB does not understand", func(t *testing.T) { misunderstood(t, b) })
+}
+
+// eachCall fails each call of each way of some tables, in each manner, on either side of its effect.
+func eachCall(t *testing.T, b *bench, subjects ...subject) {
+	for _, s := range subjects {
 		for _, w := range s.ways {
 			t.Run(s.name+", "+w.title(), func(t *testing.T) {
 				calls := b.count(t, s, w)
@@ -50,10 +59,6 @@ func faults(t *testing.T, b *bench) {
 			})
 		}
 	}
-	t.Run("S8 a refused condition decides, whatever happened beside it", func(t *testing.T) { reasons(t, b) })
-	t.Run("S9 applied, reply lost, sent again", func(t *testing.T) { sentAgain(t, b) })
-	t.Run("a caller who gives up while the store waits", func(t *testing.T) { givesUp(t, b) })
-	t.Run("a request that DynamoDB does not understand", func(t *testing.T) { misunderstood(t, b) })
 }
 
 // count is how many calls a way takes when nothing fails.
@@ -201,8 +206,8 @@ func reasons(t *testing.T, b *bench) {
 
 // sentAgain is the SDK's own retry: the first request took effect, its reply was lost, and the second one is refused
 // because of the first. The old item that comes with the refusal carries our token.
-func sentAgain(t *testing.T, b *bench) {
-	for _, s := range []subject{runs(b), submissions(b), schedules(b)} {
+func sentAgain(t *testing.T, b *bench, subjects ...subject) {
+	for _, s := range subjects {
 		for _, w := range s.ways {
 			if !w.token || slices.Contains([]string{"accept late"}, w.event) {
 				continue

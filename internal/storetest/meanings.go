@@ -5,6 +5,7 @@ import (
 
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+	"almanac/internal/snapshot"
 	"almanac/internal/transition"
 )
 
@@ -86,4 +87,36 @@ var meanings = map[transition.Guard]meaning{
 		fails: []row{{schema.Version: 3}, {schema.NextDueAt: nextDue.Add(time.Hour)}}},
 	schedule.OpenAsRead:  {holds: row{schema.OpenRun: "2013-06-03T12:00:00Z"}, fails: []row{{schema.OpenRun: "2013-06-02T12:00:00Z"}, {schema.OpenRun: nil}}},
 	schedule.PauseReason: byCaller,
+
+	snapshot.NoVersionRow:   onAbsence,
+	snapshot.HeadFree:       byCaller,
+	snapshot.HeadNotActive:  byCaller,
+	snapshot.Eligible:       byCaller,
+	snapshot.OtherReason:    byCaller,
+	snapshot.CapsPermit:     byCaller,
+	snapshot.RetryScheduled: {holds: row{schema.NextAttempt: wall.Add(-time.Minute)}, fails: []row{{schema.NextAttempt: nil}}},
+	snapshot.RetryDue:       {holds: row{schema.NextAttempt: wall}, fails: []row{{schema.NextAttempt: wall.Add(time.Millisecond)}}, reread: true},
+	snapshot.SameJob:        ofJob,
+	snapshot.JobAsRead:      ofJob,
+	snapshot.NoJobAttached:  {holds: row{schema.Execution: nil}, fails: []row{{schema.Execution: "arn:another"}}},
+	snapshot.WaitedFive: {holds: row{schema.OfferedAt: offered},
+		facts: func(f *Facts) { f.Run.OfferedAt, f.Before = offered, offered },
+		fails: []row{{schema.OfferedAt: offered.Add(time.Millisecond)}, {schema.OfferedAt: nil}}},
+	snapshot.CursorAsRead: {holds: row{schema.Generation: 2, schema.Cursor: 12, schema.CursorKey: "i:1200"},
+		facts: func(f *Facts) { f.Run.Generation, f.Run.Cursor = 2, snapshot.Cursor{Chunk: 12, Key: "i:1200"} },
+		fails: []row{{schema.Cursor: 13}, {schema.CursorKey: "i:1201"}, {schema.CursorKey: nil}, {schema.Generation: 3}}},
+	snapshot.CursorAtEnd: {holds: row{schema.CursorDone: true}, fails: []row{{schema.CursorDone: nil}, {schema.CursorDone: false}}},
+	snapshot.NoQueryYet:  {holds: row{schema.QueryFor: nil}, fails: []row{{schema.QueryFor: purpose}}},
+	// snapshot.QueryHasEnded has the words, and the meaning, of schedule.QueryEnded.
+	snapshot.VerdictPassed: {holds: row{schema.Verdict: "passed", schema.Manifest: "cd34", schema.ComparedTo: 3},
+		facts: func(f *Facts) { f.Run.Verdict, f.Current = &snapshot.Verdict{Manifest: "cd34"}, 3 },
+		fails: []row{{schema.Verdict: "failed"}, {schema.Verdict: nil}, {schema.Manifest: "ef56"}, {schema.ComparedTo: 2}}},
+	snapshot.CurrentAsRead:   byCaller,
+	snapshot.ReasonGiven:     byCaller,
+	snapshot.FailureCounted:  {holds: row{schema.Failures: 1}, facts: func(f *Facts) { f.Run.Failures = 1 }, fails: []row{{schema.Failures: 2}, {schema.Failures: nil}}},
+	snapshot.AttemptPersonal: byCaller,
 }
+
+// ofJob is the fencing of the attempt job: an earlier and a later one are refused alike (N4). What a query is for is a fact
+// of both alternatives that record one.
+var ofJob = meaning{holds: row{schema.Job: 3}, facts: func(f *Facts) { f.Run.Job, f.Query = 3, purpose }, fails: []row{{schema.Job: 4}, {schema.Job: 2}, {schema.Job: nil}}}

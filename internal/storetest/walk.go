@@ -10,6 +10,7 @@ import (
 
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+	"almanac/internal/snapshot"
 	"almanac/internal/store"
 	"almanac/internal/transition"
 )
@@ -19,6 +20,7 @@ type seen struct {
 	run   schedule.Run
 	sub   schedule.Submission
 	sched schedule.Schedule
+	snap  snapshot.Run
 }
 
 // way is one way to ask for a row: for each alternative of each row of a table there is at least one.
@@ -238,8 +240,8 @@ func (b *bench) refused(t *testing.T, s subject, w way, p place, before world, r
 		}
 		return
 	}
-	var c *schedule.Conflict
-	if !errors.As(err, &c) {
+	c, ok := conflictIn(err)
+	if !ok {
 		t.Fatalf("got %v, want a Conflict", err)
 	}
 	if b.tap.writes.Load() > 0 {
@@ -248,10 +250,10 @@ func (b *bench) refused(t *testing.T, s subject, w way, p place, before world, r
 }
 
 // carries demands that the conflict holds the subject's row as a consistent read gives it.
-func carries(t *testing.T, b *bench, s subject, p place, c *schedule.Conflict, state string) {
+func carries(t *testing.T, b *bench, s subject, p place, c told, state string) {
 	t.Helper()
 	if state == transition.Absent {
-		if c.Run != nil || c.Submission != nil || c.Schedule != nil {
+		if c != (told{}) {
 			t.Errorf("the conflict carries a row although there is none: %+v", c)
 		}
 		return
@@ -262,16 +264,57 @@ func carries(t *testing.T, b *bench, s subject, p place, c *schedule.Conflict, s
 	}
 	var got seen
 	switch {
-	case c.Run != nil:
-		got.run = *c.Run
-	case c.Submission != nil:
-		got.sub = *c.Submission
-	case c.Schedule != nil:
-		got.sched = *c.Schedule
+	case c.run != nil:
+		got.run = *c.run
+	case c.sub != nil:
+		got.sub = *c.sub
+	case c.sched != nil:
+		got.sched = *c.sched
+	case c.snap != nil:
+		got.snap = *c.snap
 	}
 	if !reflect.DeepEqual(got, now) {
 		t.Errorf("the conflict carries %+v\nwant the row as it stands: %+v", got, now)
 	}
+}
+
+// told is which row a conflict carries.
+type told struct {
+	run     *schedule.Run
+	sub     *schedule.Submission
+	sched   *schedule.Schedule
+	snap    *snapshot.Run
+	head    *snapshot.Head
+	pointer *snapshot.Pointer
+	caps    *snapshot.Caps
+}
+
+// conflictIn finds the conflict in an error, of either domain.
+func conflictIn(err error) (told, bool) {
+	var a *schedule.Conflict
+	if errors.As(err, &a) {
+		return told{run: a.Run, sub: a.Submission, sched: a.Schedule}, true
+	}
+	var b *snapshot.Conflict
+	if errors.As(err, &b) {
+		return told{snap: b.Run, head: b.Head, pointer: b.Pointer, caps: b.Caps}, true
+	}
+	return told{}, false
+}
+
+// names reports whether the conflict carries the row that refused, where that is not the one that moves.
+func (c told) names(k schema.Key, it Item) bool {
+	switch {
+	case c.sched != nil:
+		return schema.ScheduleKey(c.sched.ID) == k && string(c.sched.State) == text(it, schema.State)
+	case c.head != nil:
+		return headKey(c.head.Period) == k && c.head.Latest == whole(it, schema.Latest) && c.head.Active == whole(it, schema.Active)
+	case c.pointer != nil:
+		return pointerKey(c.pointer.Period) == k && c.pointer.Version == whole(it, schema.Version)
+	case c.caps != nil:
+		return schema.CapsKey(c.caps.ID) == k && len(c.caps.Slots) == len(keysOf(it, schema.Slots))
+	}
+	return false
 }
 
 // eachGuard falsifies each guard of the way's alternative that DynamoDB decides, after the caller's read.
@@ -306,8 +349,8 @@ func (b *bench) falsified(t *testing.T, s subject, w way, key func(place) schema
 	if d := diff(b.read(t, p), before); d != "" {
 		t.Errorf("a refused event changed rows:\n%s", d)
 	}
-	var c *schedule.Conflict
-	if !errors.As(err, &c) {
+	c, ok := conflictIn(err)
+	if !ok {
 		t.Fatalf("got %v, want a Conflict", err)
 	}
 	if b.tap.writes.Load() == 0 {
@@ -315,7 +358,7 @@ func (b *bench) falsified(t *testing.T, s subject, w way, key func(place) schema
 	}
 	if k == s.key(p) {
 		carries(t, b, s, p, c, text(before[k], schema.State))
-	} else if c.Schedule == nil || string(c.Schedule.State) != text(before[k], schema.State) || c.Schedule.ID != p.schedule {
+	} else if !c.names(k, before[k]) {
 		t.Errorf("the conflict carries %+v, want the row that refused", c)
 	}
 }
