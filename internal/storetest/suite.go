@@ -71,6 +71,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("lists", func(t *testing.T) { lists(t, b) })
 	t.Run("apart", func(t *testing.T) { apart(t, b) })
 	t.Run("settings", func(t *testing.T) { settings(t, b) })
+	t.Run("groups", func(t *testing.T) { groups(t, b) })
 	t.Run("send times", func(t *testing.T) { sendTimes(t, b) })
 	t.Run("by hand", func(t *testing.T) { byHand(t, b) })
 	t.Run("snapshots", func(t *testing.T) { snapshots(t, b, newSnapshotsBench(t, h)) })
