@@ -48,6 +48,9 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	o, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

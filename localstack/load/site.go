@@ -119,7 +119,7 @@ func (s *site) definition(id string, to ...schedule.Recipient) schedule.Definiti
 		Query: "select flight_id, carrier, flight from flights where origin = :workspace order by flight_id limit 10", Recipients: to}
 	d.Recurrence.Cron, d.Recurrence.Zone = "0 * * * *", "UTC"
 	d.Recurrence.End = s.due.Add(time.Minute).Format(time.RFC3339)
-	d.File.Kind, d.File.RetentionDays = "csv", 1
+	d.File.Kind, d.File.RetentionDays, d.Empty = "csv", 1, schedule.DeliverEmpty
 	return d
 }
 
