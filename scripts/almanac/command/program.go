@@ -90,7 +90,7 @@ func commands() []subcommand {
 				f.BoolVar(&c.passwordStdin, "password-stdin", false, "read the password from standard input")
 			}, 0, 0},
 		{"apply", "-f FOLDER", "create and edit what YAML files describe",
-			"Reads every .yaml file below the folder: documents of kind workspace, source, group or schedule. Shows the plan, asks, then applies workspaces,\nsources, groups and schedules in this order. What is not described is left alone. An edit is refused when somebody else has changed the schedule or group since the plan.", (*Program).apply,
+			"Reads every .yaml file below the folder: documents of kind workspace, source, group or schedule. Shows the plan, asks, then applies workspaces,\nsources, groups and schedules in this order. What is not described is left alone. An edit is refused when somebody else has changed the schedule\nor group since the plan.", (*Program).apply,
 			func(f *flag.FlagSet, c *call) {
 				f.StringVar(&c.folder, "f", "", "`folder` or file (required)")
 				f.BoolVar(&c.yes, "yes", false, "do not ask")
