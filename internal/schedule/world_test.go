@@ -638,9 +638,10 @@ func (w *world) object(key string) string {
 	return string(body)
 }
 
+// objects lists the produced files.
 func (w *world) objects() (keys []string) {
 	w.t.Helper()
-	out, err := w.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: aws.String("files")})
+	out, err := w.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: aws.String("files"), Prefix: aws.String("files/")})
 	w.must(err)
 	for _, o := range out.Contents {
 		keys = append(keys, *o.Key)
