@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
@@ -114,20 +112,13 @@ func newDispatch(scope constructs.Construct, d Deployment, s storage, made deliv
 			boot.EnvQueryQueue:     *made.query.queue.QueueUrl(),
 		},
 		Rights: []awsiam.PolicyStatement{
-			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"), // Query: the outbox
+			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"), // BatchGetItem: heads of groups; Query: the outbox
 			onIndexes(s.schedules, schema.IndexDue, schema.IndexOpen),
 			toSend(d, made.query.queue),
 			onQueue(made.query.queue, "sqs:GetQueueAttributes"), // the backlog
 		},
 	})
-	// A tick that could not be delivered within its minute is dropped: the next one does its work.
-	awsevents.NewRule(scope, jsii.String("Tick"), &awsevents.RuleProps{
-		Description: jsii.String("Looks for due schedules"),
-		Schedule:    awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(1))),
-		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(f, &awseventstargets.LambdaFunctionProps{
-			RetryAttempts: jsii.Number(0), MaxEventAge: duration(eventAge),
-		})},
-	})
+	every(scope, "Tick", time.Minute, f, "Looks for due schedules")
 	return f
 }
 

@@ -76,7 +76,7 @@ func allowed(p Profile) map[string]map[string]string {
 	}
 	all := map[string]map[string]string{
 		"DeliveryDispatch": {
-			table:                "dynamodb: GetItem PutItem Query UpdateItem",
+			table:                "dynamodb: BatchGetItem GetItem PutItem Query UpdateItem",
 			table + "/index/due": "dynamodb: Query", table + "/index/open": "dynamodb: Query",
 			queue: send + " GetQueueAttributes",
 		},
