@@ -12,9 +12,12 @@ import (
 	"almanac/internal/failure"
 	"almanac/internal/failure/failuretest"
 	"almanac/internal/memcloud"
+	"almanac/internal/schema"
 	"almanac/internal/snapshot"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
@@ -391,14 +394,19 @@ func TestDisturbedLedgerIsNoFailedAttempt(t *testing.T) {
 
 // S2, N1: a run that is cancelled while its job works is neither committed to nor published; the job ends without effect.
 func TestS2CancelledWhileItsJobWorks(t *testing.T) {
-	for _, operation := range []string{"TransactWriteItems", "ListObjectsV2"} {
+	for _, row := range []struct {
+		operation string
+		n         int
+	}{{"TransactWriteItems", 1}, {"TransactWriteItems", 3}, {"ListObjectsV2", 1}, {"TransactWriteItems", 4}} { // the last one publishes
+		operation, n := row.operation, row.n
 		a := newAttempts(t, trips())
 		a.load(tripsTable, rowsFrom(5, 250))
 		r := a.plan(newark)
-		done := false
 		a.fault = func(_ int, c memcloud.Call, after bool) bool {
-			if c.Operation == operation && !after && !done {
-				done = true
+			if c.Operation != operation || after {
+				return false
+			}
+			if n--; n == 0 {
 				now := a.run(r.ID())
 				a.must(a.ledger.Cancel(bg, now, snapshot.Cancellation{Reason: snapshot.ReasonOperator, Text: "not wanted", By: "ann", At: a.now}))
 			}
@@ -413,6 +421,52 @@ func TestS2CancelledWhileItsJobWorks(t *testing.T) {
 			t.Fatalf("%s: published: %+v %v", operation, p, err)
 		}
 	}
+}
+
+// N16: a version is published against the current one that its verdict compared with. Where the pointer has moved since,
+// as after a restore, the month is judged anew.
+func TestN16PointerThatMovedSinceTheVerdict(t *testing.T) {
+	a := newAttempts(t, trips())
+	a.load(tripsTable, rowsFrom(5, 20))
+	one, two := a.publish(newark), a.publish(newark)
+	r := a.plan(newark)
+	j := a.claim(r.ID())
+	for _, step := range []string{snapshot.StepStart, snapshot.StepGenerate, snapshot.StepValidate} {
+		_, err := a.call(bg, snapshot.StepInput{Step: step, Job: j})
+		a.must(err)
+	}
+	judged := a.run(r.ID())
+	if judged.Verdict == nil || judged.Verdict.Current != two.Version {
+		t.Fatalf("%+v", judged.Verdict)
+	}
+	if err := a.ledger.RollBack(bg, pointerOf(a), one, snapshot.Audit{ID: "b", Subject: "x", Who: "ann", What: "roll back", Why: "wrong", At: a.now}); !snapshot.IsConflict(err) {
+		t.Fatalf("a roll back while a version is active: %v", err)
+	}
+	a.repoint(one)
+	_, err := a.call(bg, snapshot.StepInput{Step: snapshot.StepPublish, Job: j})
+	a.must(err)
+	a.published(r.ID())
+	if m := a.current(newark); m.ComparedTo.Current != one.Version || pointerOf(a).Previous != one.Version {
+		t.Fatalf("%+v", m.ComparedTo)
+	}
+}
+
+func pointerOf(a *attempts) snapshot.Pointer {
+	a.t.Helper()
+	p, err := a.ledger.Pointer(bg, newark)
+	a.must(err)
+	return p
+}
+
+// repoint moves the current pointer as no act does.
+func (a *attempts) repoint(to snapshot.Run) {
+	a.t.Helper()
+	k := schema.CurrentKey(to.Workspace, to.Type, to.Month.String())
+	_, err := a.db.UpdateItem(bg, &dynamodb.UpdateItemInput{TableName: aws.String("Snapshots"),
+		Key:              map[string]types.AttributeValue{schema.PK: &types.AttributeValueMemberS{Value: string(k.PK)}, schema.SK: &types.AttributeValueMemberS{Value: string(k.SK)}},
+		UpdateExpression: aws.String("SET #v = :v, #m = :m"), ExpressionAttributeNames: map[string]string{"#v": schema.Version, "#m": schema.Manifest},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: fmt.Sprint(to.Version)}, ":m": &types.AttributeValueMemberS{Value: to.Manifest()}}})
+	a.must(err)
 }
 
 // Inputs that no job sends.
