@@ -114,4 +114,74 @@
 //	settle                                           –     1      –
 //	save a workspace, source or group; again         –     –      1; 0
 //	suppress, lift                                   –     –      1
+//
+// # Records of the table Snapshots
+//
+//	record            key                                        what guards it
+//	series            WS#w#TYPE#t / SERIES                       put if absent; the planner's place as read
+//	period head       WS#w#TYPE#t / P#month                      latest version and its state as read, active version
+//	run               WS#w#TYPE#t / P#month#V#version            table D: state, job (the fencing token), cursor as read
+//	current version   WS#w#TYPE#t / CURRENT#month                the version that was current as read
+//	roll back         WS#w#TYPE#t / MOVE#month#at#id             put in the transaction of the roll back
+//	chunk             SNAP#run#G#generation / CHUNK#number       put if absent, in one transaction with the run's cursor
+//	owner             OWNER#o / CAPS                             its slots: the run's id absent, and the caps
+//	definition, hot   WS#w or OWNER#o / SNAPDEF#type             the version in force as read
+//	definition        WS#w or OWNER#o / SNAPDEF#type#V#version   put if absent, in the transaction that puts it in force
+//	audit             AUDIT#subject / at#id                      put if absent, in the transaction of the act itself
+//
+// Workspaces, sources, switches and the business clock stand in the table Schedules.
+//
+// A head says which versions a month has had and which one is under way. Every write that makes a run, or ends one for
+// good, carries it, so that a month has one active version at most. The run has the month's bounds as they were at planning.
+//
+// An owner's item has two maps of run ids: slots, of every admitted run, and backfill, of those of them that are backfills.
+// A claim puts the id there in the transaction that queues the run; whatever settles the run takes it out, and taking out an
+// id that is not there changes nothing. The item comes with the owner's first planned run.
+//
+// A chunk's object is named by its generation, number and a token of the invocation: two invocations leave two objects, and
+// the record says which one counts. The run's row is written with each chunk. It stays within one KB, a write unit, unless
+// the text of a failure makes it longer; so bounds of a generation are one short text, and a chunk leaves no line in the
+// timeline.
+//
+// The current version's row names the one before it. A publication is known by its run, a roll back by a record of its own.
+//
+// # Access patterns of the table Snapshots
+//
+//	pattern                                   key or index                        consistency
+//	series to plan, a shard                   plan: plan_shard, plan_at           eventual; suggests only
+//	planned runs of an owner, oldest month    work: planned#owner#kind, work_at   eventual; suggests only
+//	  first
+//	retries of an owner that are due          work: retry#owner#kind, work_at     eventual; suggests only
+//	admitted runs of an owner                 work: open#owner, work_at           eventual; suggests only
+//	late months, a shard                      late: late_shard, late_at           eventual; suggests only
+//	runs whose leftovers go, a shard          settled: settled_shard, settled_at  eventual; suggests only
+//	definitions, series, owners               directory: dir_kind, dir_name       eventual; rows read consistently after
+//	one run, head, current version, series,   its key                             consistent
+//	  definition, owner
+//	months of a series                        WS#w#TYPE#t, P#…                    consistent
+//	versions of a month                       WS#w#TYPE#t, P#month#V#…            consistent
+//	roll backs of a month                     WS#w#TYPE#t, MOVE#month#…           consistent
+//	chunks of a generation from a number on   SNAP#run#G#generation, CHUNK#…      consistent
+//
+// A month that was never planned has no row: its series' row stands in the index of late months for the first of them. A
+// month leaves that index when a version of it is published, or when nobody waits for it: skipped or cancelled for policy or
+// a removed workspace, or waived.
+//
+// # Write units of the indexes of the table Snapshots
+//
+//	write                                            work   plan   late   settled   directory
+//	plan; the owner's first                          1      –      1      –         –; 1
+//	plan ineligible: loading; policy after it        –      –      1; 1   –         –
+//	request: a late month; a published one           1      –      1; –   –         –
+//	claim, retry now, fail with a retry              2      –      –      –         –
+//	re-offer, attach, start, resume, commit chunk,   –      –      –      –         –
+//	  record query, begin validation, record
+//	  verdict, free, roll back
+//	publish                                          1      –      1      1         –
+//	fail for good, cancel by a person                1      –      –      1         –
+//	cancel by the planner, of a late month           1      –      1      1         –
+//	cleaned                                          –      –      –      1         –
+//	put a series                                     –      1      1      –         1
+//	move a series; and its late time                 –      2      –; 2   –         –
+//	save an owner or definition; again               –      –      –      –         1; 0
 package schema

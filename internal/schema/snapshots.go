@@ -46,10 +46,8 @@ var SnapshotsIndexes = [][3]string{
 
 // Attribute names of snapshot records. Those that schedules have too are spelled beside those.
 const (
-	Type        = "type"
 	Scope       = "scope" // "WS#w" or "OWNER#o"
 	OwnerOf     = "owner_id"
-	Month       = "month"
 	Backfill    = "backfill" // run: whether it is one; caps: the ids of admitted backfills
 	PeriodStart = "period_start"
 	PeriodEnd   = "period_end"
@@ -83,7 +81,6 @@ const (
 	LatestState = "latest_state"
 	LatestWhy   = "latest_why"
 	Active      = "active"
-	Waived      = "waived"
 
 	// current pointer
 	Previous = "previous"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"almanac/internal/schedule"
+	"almanac/internal/snapshot"
 )
 
 var update = flag.Bool("update", false, "draw the diagrams in README.md anew from the tables")
@@ -15,7 +16,7 @@ var update = flag.Bool("update", false, "draw the diagrams in README.md anew fro
 const readme = "../../README.md"
 
 func TestTheTablesAreSound(t *testing.T) {
-	for _, err := range []error{schedule.Runs.Check(), schedule.Submissions.Check(), schedule.Schedules.Check()} {
+	for _, err := range []error{schedule.Runs.Check(), schedule.Submissions.Check(), schedule.Schedules.Check(), snapshot.Runs.Check()} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -33,9 +34,15 @@ func TestTheTablesAreSound(t *testing.T) {
 	if schedule.Schedules.Settled(schedule.Active) || schedule.Schedules.Settled(schedule.Paused) || !schedule.Schedules.Settled(schedule.Deleted) {
 		t.Error("of a schedule's states only deleted is settled")
 	}
+	for _, state := range snapshot.Runs.States {
+		want := state == snapshot.Published || state == snapshot.Skipped || state == snapshot.Cancelled // failed may have a next attempt
+		if snapshot.Runs.Settled(state) != want {
+			t.Errorf("snapshot %s settled: %v, want %v", state, !want, want)
+		}
+	}
 }
 
-// No run comes back to life, and none fails that never began (lifecycles A, "Never").
+// No run comes back to life, and none fails that never began (lifecycles A and D, "Never").
 func TestWhatNeverHappens(t *testing.T) {
 	for _, r := range schedule.Runs.Rows {
 		if schedule.Runs.Settled(r.From) && r.From != "" {
@@ -43,6 +50,14 @@ func TestWhatNeverHappens(t *testing.T) {
 		}
 		if r.From == schedule.Queued && r.To == schedule.Failed {
 			t.Errorf("%s fails a run that never began", r.Event)
+		}
+	}
+	for _, r := range snapshot.Runs.Rows {
+		if snapshot.Runs.Settled(r.From) && r.From != "" {
+			t.Errorf("%s leaves the settled state %s", r.Event, r.From)
+		}
+		if r.To == snapshot.Published && r.From != snapshot.Validating {
+			t.Errorf("%s publishes what was not validated", r.Event)
 		}
 	}
 }
