@@ -106,7 +106,7 @@ func TestKeysAreDistinct(t *testing.T) {
 // same names the kinds whose key has no part but the id.
 func same(kind string) bool {
 	switch kind {
-	case "schedule", "definition", "skip, gap", "skip, missed", "workspace", "source", "dead letter", "control", "clock":
+	case "schedule", "definition", "skip, gap", "skip, missed", "workspace", "source", "group", "version of a group", "dead letter", "control", "clock":
 		return true
 	}
 	return false
