@@ -147,6 +147,23 @@ func TestWriteUnitsOfARunAreAtTheFloor(t *testing.T) {
 	}
 }
 
+// The same by size, the steps of all recipients in one line: no recipient costs more because there are many.
+func TestWriteUnitsOfARunBySize(t *testing.T) {
+	t.Logf("%10s %7s %7s %7s %7s", "recipients", "calls", "floor", "table", "index")
+	for _, recipients := range []int{1, 10, 1_000, schedule.MaxRecipients} {
+		m := newMetered(t)
+		happyPath(t, m, recipients)
+		var sum meteredStep
+		for _, r := range m.rows {
+			sum.calls, sum.floor, sum.table, sum.index = sum.calls+r.calls, sum.floor+r.floor, sum.table+r.table, sum.index+r.index
+		}
+		t.Logf("%10d %7d %7.0f %7.0f %7.0f", recipients, sum.calls, sum.floor, sum.table, sum.index)
+		if want := float64(10 + 2*recipients); sum.floor != want || sum.table != want || sum.index != 6 {
+			t.Errorf("%d recipients cost %.0f write units beside a floor of %.0f, and %.0f in indexes; want %.0f and 6", recipients, sum.table, sum.floor, sum.index, want)
+		}
+	}
+}
+
 // What a write costs in the indexes, as internal/schema says: one unit for an item that enters or leaves one, two where
 // its place in it changes.
 func TestIndexUnitsAreAsDocumented(t *testing.T) {
