@@ -198,7 +198,8 @@ func TestOutputsNameWhatPeopleAndScriptsNeed(t *testing.T) {
 		names := []string{
 			"ApiFunction", "ApiUrl", "Audience", "DataBucket", "DeliverFunction", "DeliveryEventsFunction", "DispatchFunction", "ExhaustFunction",
 			"FilesBucket", "Issuer", "MailEventsDlqUrl", "MailEventsQueueUrl", "MailEventsTopicArn", "MailFrom", "QueryRunsDlqUrl", "QueryRunsQueueUrl", "SchedulesTable", "SecretPrefix",
-			"SignInUrl"}
+			"SignInUrl", "SnapshotDispatchFunction", "SnapshotPlanFunction", "SnapshotReconcileFunction", "SnapshotStepFunction", "SnapshotsBucket", "SnapshotsTable"}
+		names = append([]string{"AlarmTopicArn", "ApiFunction", "ApiUrl", "AttemptMachineArn"}, names[2:]...)
 		if p.Cloud.UserPools {
 			names = append(names, "UserPoolClientId", "UserPoolDomain", "UserPoolId")
 		} else {

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
@@ -45,7 +47,7 @@ func newFunction(scope constructs.Construct, d Deployment, f functionSpec) awsla
 	if d.Profile.Tracing {
 		tracing = awslambda.Tracing_ACTIVE
 	}
-	return awslambda.NewFunction(scope, jsii.String(f.ID), &awslambda.FunctionProps{
+	made := awslambda.NewFunction(scope, jsii.String(f.ID), &awslambda.FunctionProps{
 		Description:  jsii.String(f.Description),
 		Runtime:      awslambda.Runtime_PROVIDED_AL2023(),
 		Architecture: architecture(d.Profile.Architecture),
@@ -62,6 +64,20 @@ func newFunction(scope constructs.Construct, d Deployment, f functionSpec) awsla
 		RetryAttempts: jsii.Number(0),
 		MaxEventAge:   duration(eventAge),
 	})
+	d.functions[f.Folder] = made
+	return made
+}
+
+// every has a function called at a rate. A tick that could not be delivered within its minute is dropped: the next one
+// does its work.
+func every(scope constructs.Construct, id string, rate time.Duration, f awslambda.Function, description string) {
+	awsevents.NewRule(scope, jsii.String(id), &awsevents.RuleProps{
+		Description: jsii.String(description),
+		Schedule:    awsevents.Schedule_Rate(duration(rate)),
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(f, &awseventstargets.LambdaFunctionProps{
+			RetryAttempts: jsii.Number(0), MaxEventAge: duration(eventAge),
+		})},
+	})
 }
 
 // variables adds what every function gets.
@@ -69,7 +85,7 @@ func (d Deployment) variables(own map[string]string) *map[string]*string {
 	all := map[string]*string{
 		boot.EnvStage:   jsii.String(d.Profile.Stage),
 		boot.EnvTiming:  jsii.String(d.timing()),
-		boot.EnvMetrics: jsii.String("Almanac"),
+		boot.EnvMetrics: jsii.String(namespace),
 	}
 	if d.Profile.Cloud.Local() {
 		all[boot.EnvLocal] = jsii.String(d.Profile.Cloud.Name)

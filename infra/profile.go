@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"almanac/infra/bundle"
+	"almanac/internal/input"
 	"almanac/internal/schedule"
+	"almanac/internal/snapshot"
 )
 
 // Profile is all that differs between stages and is the same in every account. What differs between accounts is in
@@ -35,6 +37,11 @@ type Profile struct {
 	Events   Size
 	API      Size
 
+	SnapshotPlan      Size
+	SnapshotDispatch  Size
+	SnapshotStep      Size
+	SnapshotReconcile Size
+
 	DeliverConcurrency int // deliver-query functions at once (SQS event source: 2 to 1,000)
 	ExhaustConcurrency int
 	EventsConcurrency  int
@@ -43,7 +50,8 @@ type Profile struct {
 	APIRate            int // requests a second
 	APIBurst           int
 
-	Timing schedule.Timing
+	Timing         schedule.Timing
+	SnapshotTiming snapshot.Timing
 }
 
 // Size is what one function gets.
@@ -142,13 +150,16 @@ func production() Profile {
 		Exhaust:  Size{256, time.Minute},
 		Events:   Size{256, 30 * time.Second},
 		API:      Size{512, 29 * time.Second}, // HTTP APIs end at 30 s
+		// Each ends before its next tick.
+		SnapshotPlan: Size{1024, 5 * time.Minute}, SnapshotDispatch: Size{512, 55 * time.Second}, SnapshotReconcile: Size{512, 4 * time.Minute},
+		SnapshotStep: Size{512, 10 * time.Minute}, // as many chunks as fit; a month in a single pass must fit
 		// Query runs wait on their source for most of their time; 50 at once spare it.
 		DeliverConcurrency: 50, ExhaustConcurrency: 2, EventsConcurrency: 2, MaxReceiveCount: 20,
 		// What an account outside the SES sandbox may send is its own; AWS names no figure (https://docs.aws.amazon.com/ses/latest/dg/quotas.html).
 		// 14 a second is where many begin. The setting mailRate says what `aws ses get-send-quota` tells.
 		MailRate: 14,
 		APIRate:  100, APIBurst: 200,
-		Timing: schedule.DefaultTiming(),
+		Timing: schedule.DefaultTiming(), SnapshotTiming: snapshot.DefaultTiming(),
 	}
 }
 
@@ -171,6 +182,7 @@ func local() Profile {
 	p.Deliver.Timeout = 20 * time.Second // a killed function's run is taken up again after this and a little more
 	p.Exhaust.Timeout = 20 * time.Second
 	p.Events.Timeout = 2 * time.Second // an event that cannot be read is a dead letter within a minute
+	p.SnapshotStep.Timeout = 20 * time.Second
 	p.DeliverConcurrency = 4
 	p.MailRate = 200
 	t := &p.Timing
@@ -178,6 +190,9 @@ func local() Profile {
 	t.BackoffBase, t.BackoffMax = seconds(1), seconds(5)
 	t.SweepQueued, t.SweepMax, t.SweepReleased = seconds(5), seconds(30), seconds(3)
 	t.Reserve, t.SendTimeout, t.TickReserve = seconds(5), seconds(2), seconds(2)
+	s := &p.SnapshotTiming
+	s.RetryDelays = []input.Duration{seconds(2), seconds(4), seconds(8)}
+	s.JobGrace, s.TickReserve, s.OffEvery, s.CleanAfter = seconds(5), seconds(2), seconds(10), seconds(60)
 	return p
 }
 
@@ -194,7 +209,10 @@ func (p Profile) Validate() error {
 	if _, ok := retentions[p.LogDays]; !ok {
 		return bad("LogDays", p.LogDays, fmt.Sprintf("one of %v", slices.Sorted(maps.Keys(retentions))))
 	}
-	for name, s := range map[string]Size{"Dispatch": p.Dispatch, "Deliver": p.Deliver, "Exhaust": p.Exhaust, "Events": p.Events, "API": p.API} {
+	for name, s := range map[string]Size{
+		"Dispatch": p.Dispatch, "Deliver": p.Deliver, "Exhaust": p.Exhaust, "Events": p.Events, "API": p.API, "SnapshotPlan": p.SnapshotPlan,
+		"SnapshotDispatch": p.SnapshotDispatch, "SnapshotStep": p.SnapshotStep, "SnapshotReconcile": p.SnapshotReconcile,
+	} {
 		// AWS Lambda quotas: 128 MB to 10,240 MB, 1 s to 900 s.
 		if s.MemoryMB < 128 || s.MemoryMB > 10240 {
 			return bad(name+".MemoryMB", s.MemoryMB, "128 to 10240")
@@ -232,7 +250,10 @@ func (p Profile) Validate() error {
 	if p.Stage != "production" && !p.RecipientsRequired {
 		return bad("RecipientsRequired", false, "true: only production may send to everyone")
 	}
-	return p.timing()
+	if err := p.timing(); err != nil {
+		return err
+	}
+	return p.snapshotTiming()
 }
 
 // timing holds the waits against the functions that wait.
@@ -251,6 +272,29 @@ func (p Profile) timing() error {
 	}
 	if r := p.Timing.TickReserve.Std(); r >= p.Dispatch.Timeout {
 		return fmt.Errorf("profile %s: Timing.TickReserve is %s; want less than Dispatch.Timeout %s, or nothing is ever admitted", p.Stage, r, p.Dispatch.Timeout)
+	}
+	return nil
+}
+
+// snapshotTiming holds the waits of snapshots against the functions that wait.
+func (p Profile) snapshotTiming() error {
+	if err := p.SnapshotTiming.Validate(); err != nil {
+		return fmt.Errorf("profile %s: %w", p.Stage, err)
+	}
+	for _, tick := range []struct {
+		name string
+		size Size
+		rate time.Duration
+	}{{"SnapshotPlan", p.SnapshotPlan, planRate}, {"SnapshotDispatch", p.SnapshotDispatch, dispatchRate}, {"SnapshotReconcile", p.SnapshotReconcile, reconcileRate}} {
+		if tick.size.Timeout >= tick.rate {
+			return fmt.Errorf("profile %s: %s.Timeout is %s; want less than the %s between ticks", p.Stage, tick.name, tick.size.Timeout, tick.rate)
+		}
+		if r := p.SnapshotTiming.TickReserve.Std(); r >= tick.size.Timeout {
+			return fmt.Errorf("profile %s: SnapshotTiming.TickReserve is %s; want less than %s.Timeout %s, or a tick begins nothing", p.Stage, r, tick.name, tick.size.Timeout)
+		}
+	}
+	if r := p.SnapshotTiming.TickReserve.Std(); r >= p.SnapshotStep.Timeout {
+		return fmt.Errorf("profile %s: SnapshotTiming.TickReserve is %s; want less than SnapshotStep.Timeout %s, or no second chunk is ever begun", p.Stage, r, p.SnapshotStep.Timeout)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
@@ -76,6 +77,12 @@ func toTellMissing(buckets ...awss3.Bucket) awsiam.PolicyStatement {
 		arns = append(arns, *b.BucketArn())
 	}
 	return allow(arns, "s3:ListBucket")
+}
+
+// toAsk allows to ask a function to run, which an asynchronous invocation does too.
+// https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
+func toAsk(f awslambda.IFunction) awsiam.PolicyStatement {
+	return allow([]string{*f.FunctionArn()}, "lambda:InvokeFunction")
 }
 
 // toSendMail allows to send as the configured sender and nobody else, with this configuration set, if there is one. SES

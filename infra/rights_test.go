@@ -104,6 +104,38 @@ func allowed(p Profile) map[string]map[string]string {
 			"StorageFiles": "s3: ListBucket", "StorageFiles/recipients/*": "s3: GetObject PutObject",
 		},
 	}
+	const months, files = "StorageSnapshots", "StorageMonths"
+	machine, jobs := "attempts", "attempts' executions"
+	ask := map[string]string{"SnapshotsDispatch": "lambda: InvokeFunction"}
+	for name, rights := range map[string]map[string]string{
+		"SnapshotsPlan": {
+			table: "dynamodb: BatchGetItem GetItem", table + "/index/directory": "dynamodb: Query",
+			months: "dynamodb: BatchGetItem GetItem PutItem Query UpdateItem", months + "/index/plan": "dynamodb: Query", months + "/index/directory": "dynamodb: Query",
+			"StorageData": "s3: ListBucket", "StorageData/*": "s3: GetObject", jobs: "states: StopExecution",
+		},
+		"SnapshotsDispatch": {
+			table: "dynamodb: GetItem", months: "dynamodb: BatchGetItem GetItem UpdateItem",
+			months + "/index/work": "dynamodb: Query", months + "/index/directory": "dynamodb: Query",
+			machine: "states: StartExecution", jobs: "states: DescribeExecution",
+		},
+		"SnapshotsStep": {
+			table: "dynamodb: GetItem", months: "dynamodb: GetItem PutItem Query UpdateItem",
+			"StorageData": "s3: ListBucket", "StorageData/*": "s3: GetObject",
+			files: "s3: ListBucket", files + "/snapshots/*": "s3: AbortMultipartUpload GetObject PutObject",
+		},
+		"SnapshotsReconcile": {
+			table: "dynamodb: GetItem", months: "dynamodb: BatchGetItem ConditionCheckItem GetItem UpdateItem",
+			months + "/index/work": "dynamodb: Query", months + "/index/late": "dynamodb: Query",
+			months + "/index/settled": "dynamodb: Query", months + "/index/directory": "dynamodb: Query",
+			files: "s3: ListBucket", files + "/snapshots/*": "s3: DeleteObject GetObject",
+			machine: "states: StartExecution", jobs: "states: DescribeExecution",
+		},
+	} {
+		all[name] = rights
+		if name != "SnapshotsDispatch" {
+			maps.Copy(rights, ask)
+		}
+	}
 	if p.Cloud.ScopedMail && p.Cloud.ConfigurationSets {
 		all["DeliveryDeliverQuery"]["mail's configuration set"] = "ses: SendRawEmail"
 	}
@@ -118,6 +150,7 @@ func allowed(p Profile) map[string]map[string]string {
 
 func TestEachRoleMayDoWhatItsFunctionDoesAndNothingElse(t *testing.T) {
 	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
+		want(t, "functions with rights", len(allowed(p)), len(functionFolders))
 		for prefix, wanted := range allowed(p) {
 			got := map[string][]string{}
 			for _, r := range rightsOf(t, tpl, prefix) {
@@ -133,6 +166,8 @@ func TestEachRoleMayDoWhatItsFunctionDoesAndNothingElse(t *testing.T) {
 					}
 				case "secretsmanager":
 					where = "secrets"
+				case "states":
+					where = attempts(t, p, r.resource)
 				}
 				if len(got[where]) == 0 {
 					got[where] = []string{service + ":"}
@@ -152,6 +187,20 @@ func TestEachRoleMayDoWhatItsFunctionDoesAndNothingElse(t *testing.T) {
 			}
 		}
 	})
+}
+
+// attempts names the state machine of attempt jobs or its executions, and nothing besides.
+func attempts(t *testing.T, p Profile, resource any) string {
+	t.Helper()
+	s := text(resource)
+	switch machine := "almanac-" + p.Stage + "-attempts"; {
+	case strings.Contains(s, ":stateMachine:"+machine+`"`):
+		return "attempts"
+	case strings.Contains(s, ":execution:"+machine+`:*"`):
+		return "attempts' executions"
+	}
+	t.Errorf("a right on %s; want the state machine %s or its executions", s, "almanac-"+p.Stage+"-attempts")
+	return s
 }
 
 func wantedOrder(s string) string {
@@ -174,7 +223,8 @@ func TestNoRoleHasEverythingAsItsResource(t *testing.T) {
 						t.Errorf("%s allows %s", id, action)
 					}
 					everything := slices.Contains(some(get(s, "Resource")), any("*"))
-					if everything && !strings.HasPrefix(action, "xray:Put") && (p.Cloud.ScopedMail || action != "ses:SendRawEmail") {
+					traces := strings.HasPrefix(action, "xray:Put") || strings.HasPrefix(action, "xray:GetSampling") && strings.HasPrefix(id, "SnapshotsAttempts")
+					if everything && !traces && (p.Cloud.ScopedMail || action != "ses:SendRawEmail") {
 						t.Errorf("%s allows %s on everything", id, action)
 					}
 				}
@@ -205,12 +255,43 @@ func TestMailIsSentAsTheConfiguredSenderOnly(t *testing.T) {
 	}
 }
 
-func TestOnlyLambdaAssumesTheRoles(t *testing.T) {
+func TestOnlyLambdaAssumesTheRolesAndStepFunctionsThatOfAttempts(t *testing.T) {
 	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
 		for id, r := range tpl.of(t, "AWS::IAM::Role") {
-			for _, s := range get(r.Properties, "AssumeRolePolicyDocument", "Statement").([]any) {
-				want(t, id+" trusts", get(s, "Principal"), map[string]string{"Service": "lambda.amazonaws.com"})
+			service := "lambda.amazonaws.com"
+			if strings.HasPrefix(id, "SnapshotsAttemptsRole") {
+				service = "states.amazonaws.com"
 			}
+			for _, s := range get(r.Properties, "AssumeRolePolicyDocument", "Statement").([]any) {
+				want(t, id+" trusts", get(s, "Principal"), map[string]string{"Service": service})
+			}
+		}
+	})
+}
+
+func TestTheWorkflowMayOnlyCallItsSteps(t *testing.T) {
+	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
+		role, r := tpl.one(t, "AWS::IAM::Role", "SnapshotsAttemptsRole")
+		want(t, "managed policies", r.Properties["ManagedPolicyArns"], nil)
+		want(t, "inline policies", r.Properties["Policies"], nil)
+		step, _ := tpl.one(t, "AWS::Lambda::Function", "SnapshotsStep")
+		calls, traces := 0, 0
+		for _, policy := range tpl.of(t, "AWS::IAM::Policy") {
+			if !mentions(policy.Properties["Roles"], role) {
+				continue
+			}
+			for _, s := range get(policy.Properties, "PolicyDocument", "Statement").([]any) {
+				if get(s, "Action") == "lambda:InvokeFunction" {
+					calls++
+					want(t, "called", get(s, "Resource"), map[string]any{"Fn::GetAtt": []string{step, "Arn"}})
+					continue
+				}
+				traces++
+				want(t, "other rights", get(s, "Action"), []string{"xray:GetSamplingRules", "xray:GetSamplingTargets", "xray:PutTelemetryRecords", "xray:PutTraceSegments"})
+			}
+		}
+		if calls != 1 || (traces == 1) != p.Tracing {
+			t.Errorf("%d statements for calls, %d for traces", calls, traces)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"almanac/internal/schedule"
+	"almanac/internal/snapshot"
 )
 
 // Settings is what differs between accounts: given as CDK context (-c mailFrom=…, or in cdk.context.json) or in the
@@ -34,8 +35,11 @@ type Settings struct {
 	Issuer   string
 	Audience []string
 
-	EndpointPort int // local stage: port of the emulator
-	Timing       schedule.Timing
+	EndpointPort   int // local stage: port of the emulator
+	Timing         schedule.Timing
+	SnapshotTiming snapshot.Timing
+
+	AlarmMail string // address that alarms are mailed to; empty: nobody subscribes to their topic
 }
 
 // inputs reads one setting after another and keeps every problem, so that a person sees them all at once.
@@ -122,13 +126,14 @@ func CloudOf(context func(string) any, env func(string) string) (string, error) 
 // would be right.
 func SettingsOf(p Profile, context func(string) any, env func(string) string) (Settings, error) {
 	in := &inputs{context: context, env: env}
-	s := Settings{Timing: p.Timing}
+	s := Settings{Timing: p.Timing, SnapshotTiming: p.SnapshotTiming}
 	in.place(p, &s)
 	in.mail(p, &s)
 	in.mailRate(p, &s)
 	in.networks(p, &s)
 	in.recipients(p, &s)
 	in.issuer(p, &s)
+	in.alarmMail(&s)
 	in.timing(p, &s)
 	return s, in.err()
 }
@@ -341,9 +346,26 @@ func (in *inputs) issuer(p Profile, s *Settings) {
 	}
 }
 
-// timing lets a local stage shorten single waits: -c timing='{"link_life":"20s"}'.
+func (in *inputs) alarmMail(s *Settings) {
+	const key = "alarmMail"
+	s.AlarmMail = in.text(key)
+	if s.AlarmMail == "" {
+		return
+	}
+	if a, err := mail.ParseAddress(s.AlarmMail); err != nil || a.Address != s.AlarmMail || a.Name != "" || !hostForm.MatchString(domainOf(s.AlarmMail)) {
+		in.bad(key, s.AlarmMail, "one address alone, such as oncall@example.com, with a domain in lower case, or nothing")
+	}
+}
+
+// timing lets a local stage shorten single waits: -c timing='{"link_life":"20s"}', -c snapshotTiming='{"job_grace":"1s"}'.
 func (in *inputs) timing(p Profile, s *Settings) {
-	const key = "timing"
+	in.waits(p, "timing", "schedule.Timing", &p.Timing, func() error { return p.timing() })
+	s.Timing = p.Timing
+	in.waits(p, "snapshotTiming", "snapshot.Timing", &p.SnapshotTiming, func() error { return p.snapshotTiming() })
+	s.SnapshotTiming = p.SnapshotTiming
+}
+
+func (in *inputs) waits(p Profile, key, kind string, into any, check func() error) {
 	text := in.text(key)
 	if text == "" {
 		return
@@ -354,19 +376,17 @@ func (in *inputs) timing(p Profile, s *Settings) {
 	}
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&p.Timing); err != nil {
-		in.bad(key, text, "a JSON object with fields of schedule.Timing: "+timingProblem(err))
+	if err := d.Decode(into); err != nil {
+		in.bad(key, text, "a JSON object with fields of "+kind+": "+timingProblem(err))
 		return
 	}
 	if d.More() {
 		in.bad(key, text, "one JSON object")
 		return
 	}
-	if err := p.timing(); err != nil {
+	if err := check(); err != nil {
 		in.bad(key, text, "figures that go together: "+err.Error())
-		return
 	}
-	s.Timing = p.Timing
 }
 
 // timingProblem says which wait has the wrong type, and what would be right.

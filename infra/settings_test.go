@@ -172,6 +172,21 @@ func TestSettingsAreRefusedWithFieldValueAndWhatWouldBeRight(t *testing.T) {
 		"timing no JSON":             {"local", map[string]any{"timing": `3s`}, nil, []string{`"3s"`, "JSON object"}},
 		"timing two objects":         {"local", map[string]any{"timing": `{}{}`}, nil, []string{"one JSON object"}},
 		"timing out of range":        {"local", map[string]any{"timing": `{"backoff_base":"-1s"}`}, nil, []string{"backoff_base", "more than 0"}},
+		"alarmMail with a name":      {"dev", map[string]any{"alarmMail": "On call <oncall@example.com>"}, nil, []string{"alarmMail is", "one address alone"}},
+		"alarmMail two":              {"dev", map[string]any{"alarmMail": "a@example.com,b@example.com"}, nil, []string{`alarmMail is "a@example.com,b@example.com"`, "one address"}},
+		"alarmMail no address":       {"production", map[string]any{"alarmMail": "oncall"}, nil, []string{`alarmMail is "oncall"`, "oncall@example.com"}},
+		"alarmMail hostile":          {"production", map[string]any{"alarmMail": "a@example.com\r\nBcc: b@example.com"}, nil, []string{`"a@example.com\r\nBcc: b@example.com"`}},
+		"alarmMail of wrong type":    {"dev", map[string]any{"alarmMail": true}, nil, []string{"alarmMail is true (bool)", "want text"}},
+		"alarmMail contradictory":    {"dev", map[string]any{"alarmMail": "a@example.com"}, map[string]string{"ALMANAC_ALARM_MAIL": "b@example.com"}, []string{"alarmMail", "ALMANAC_ALARM_MAIL", "b@example.com"}},
+		"months' timing for AWS":     {"dev", map[string]any{"snapshotTiming": `{"job_grace":"1s"}`}, nil, []string{"snapshotTiming", "infra/profile.go"}},
+		"months' timing wrong type":  {"local", map[string]any{"snapshotTiming": `{"job_grace":3}`}, nil, []string{"snapshotTiming", "job_grace is 3", `such as "30s"`}},
+		"months' timing a number":    {"local", map[string]any{"snapshotTiming": `{"page_size":"many"}`}, nil, []string{"page_size is string", "whole number"}},
+		"months' timing unknown":     {"local", map[string]any{"snapshotTiming": `{"patience":"3s"}`}, nil, []string{"snapshotTiming", "snapshot.Timing", "patience"}},
+		"months' timing no JSON":     {"local", map[string]any{"snapshotTiming": `3s`}, nil, []string{`snapshotTiming is "3s"`, "JSON object"}},
+		"months' timing two objects": {"local", map[string]any{"snapshotTiming": `{}{}`}, nil, []string{"snapshotTiming", "one JSON object"}},
+		"months' timing of range":    {"local", map[string]any{"snapshotTiming": `{"job_grace":"-1s"}`}, nil, []string{"job_grace", "more than 0"}},
+		"months' retries narrowing":  {"local", map[string]any{"snapshotTiming": `{"retry_delays":["3s","2s","1s"]}`}, nil, []string{"retry_delays[1]", "widen"}},
+		"months' reserve too long":   {"local", map[string]any{"snapshotTiming": `{"tick_reserve":"20s"}`}, nil, []string{"TickReserve is 20s", "SnapshotStep.Timeout 20s"}},
 		"timing contradictory":       {"local", map[string]any{"timing": `{"reserve":"1m","send_timeout":"1s"}`}, nil, []string{"Reserve is 1m0s", "Deliver.Timeout 20s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -243,12 +258,14 @@ func TestTheMailRateIsTheProfilesUnlessTheSettingsNameOne(t *testing.T) {
 }
 
 func TestALocalStageNeedsNoSettingsAndMayShortenSingleWaits(t *testing.T) {
-	d, err := deployment(variant{stage: "local"}, map[string]any{"timing": `{"backoff_base":"200ms"}`})
+	d, err := deployment(variant{stage: "local"}, map[string]any{"timing": `{"backoff_base":"200ms"}`, "snapshotTiming": `{"retry_delays":["1s","2s","3s"]}`})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want(t, "changed wait", d.Settings.Timing.BackoffBase, "200ms")
 	want(t, "other waits", d.Settings.Timing.LeaseMargin, "2s")
+	want(t, "changed waits of months", d.Settings.SnapshotTiming.RetryDelays, []string{"1s", "2s", "3s"})
+	want(t, "other waits of months", d.Settings.SnapshotTiming.JobGrace, "5s")
 	want(t, "networks", d.privateNetworks(), "127.0.0.0/8")
 	want(t, "port", d.Settings.EndpointPort, 4566)
 	if len(d.Settings.Recipients) == 0 {
@@ -297,6 +314,13 @@ func TestAProfileIsRefusedWithFieldValueAndWhatWouldBeRight(t *testing.T) {
 		"reserve beyond the time-out": {func(p *Profile) { p.Deliver.Timeout = 20 * time.Second }, []string{"Reserve is 20s", "Deliver.Timeout 20s"}},
 		"tick reserve beyond tick":    {func(p *Profile) { p.Timing.TickReserve = seconds(55) }, []string{"TickReserve is 55s", "Dispatch.Timeout 55s"}},
 		"timing absent":               {func(p *Profile) { p.Timing.MaxAttempts = 0 }, []string{"max_attempts"}},
+		"months' timing absent":       {func(p *Profile) { p.SnapshotTiming.RetryDelays = nil }, []string{"retry_delays has 0 delays"}},
+		"step's memory absent":        {func(p *Profile) { p.SnapshotStep.MemoryMB = 0 }, []string{"SnapshotStep.MemoryMB is 0", "128 to 10240"}},
+		"step beyond Lambda":          {func(p *Profile) { p.SnapshotStep.Timeout = time.Hour }, []string{"SnapshotStep.Timeout is 1h", "15m"}},
+		"months' dispatch too long":   {func(p *Profile) { p.SnapshotDispatch.Timeout = time.Minute }, []string{"SnapshotDispatch.Timeout is 1m0s", "1m0s between ticks"}},
+		"reconcile beyond its tick":   {func(p *Profile) { p.SnapshotReconcile.Timeout = 5 * time.Minute }, []string{"SnapshotReconcile.Timeout is 5m0s", "5m0s between ticks"}},
+		"plan beyond its tick":        {func(p *Profile) { p.SnapshotPlan.Timeout = 15 * time.Minute }, []string{"SnapshotPlan.Timeout is 15m0s", "15m0s between ticks"}},
+		"months' reserve beyond tick": {func(p *Profile) { p.SnapshotTiming.TickReserve = seconds(55) }, []string{"TickReserve is 55s", "SnapshotDispatch.Timeout 55s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := dev()

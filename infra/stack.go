@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 )
@@ -15,10 +16,13 @@ type Deployment struct {
 	Profile  Profile
 	Settings Settings
 	Code     string // folder that bundle.Build returned: <name>/bootstrap for each function
+
+	functions map[string]awslambda.Function // by folder, as newFunction makes them: alarms watch them all
 }
 
 // functionFolders are the folders under lambdas that the stack deploys.
-var functionFolders = []string{"api", "delivery-events", "schedule-deliver", "schedule-dispatch", "schedule-exhaust"}
+var functionFolders = []string{"api", "delivery-events", "schedule-deliver", "schedule-dispatch", "schedule-exhaust",
+	"snapshot-dispatch", "snapshot-plan", "snapshot-reconcile", "snapshot-step"}
 
 // removal keeps or deletes what holds data, by the profile.
 func (d Deployment) removal() awscdk.RemovalPolicy {
@@ -39,14 +43,13 @@ func (d Deployment) check() error {
 }
 
 // NewStack makes the stack of one stage, a construct per concern.
-//
-// Snapshots get a construct of their own beside delivery, alarms one that reads from all others; neither is there yet.
 func NewStack(scope constructs.Construct, d Deployment) (awscdk.Stack, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
+	d.functions = map[string]awslambda.Function{}
 	stack := awscdk.NewStack(scope, jsii.String("Almanac-"+d.Profile.Stage), &awscdk.StackProps{
-		Description:           jsii.String("Almanac: scheduled delivery, stage " + d.Profile.Stage),
+		Description:           jsii.String("Almanac: scheduled delivery and monthly snapshots, stage " + d.Profile.Stage),
 		Env:                   d.environment(),
 		Synthesizer:           d.synthesizer(),
 		TerminationProtection: jsii.Bool(d.Profile.Retain),
@@ -68,6 +71,10 @@ func NewStack(scope constructs.Construct, d Deployment) (awscdk.Stack, error) {
 	}
 	delivery.work(stack, d, storage, address, mail.set)
 	mail.work(stack, d, storage)
+	if err := newSnapshots(stack, d, storage); err != nil {
+		return nil, err
+	}
+	newAlarms(stack, d, map[string]lane{"QueryRuns": delivery.query, "MailEvents": mail.lane})
 	output(stack, "SecretPrefix", d.secretPrefix())
 	output(stack, "MailFrom", d.Settings.MailFrom)
 	return stack, nil

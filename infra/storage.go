@@ -16,13 +16,22 @@ import (
 // storage holds what must outlive every deployment: the truth in DynamoDB, the bytes in S3.
 type storage struct {
 	schedules awsdynamodb.TableV2
+	snapshots awsdynamodb.TableV2
 	data      awss3.Bucket // what sources read
 	files     awss3.Bucket // what runs produce
+	months    awss3.Bucket // the files of snapshots, which never change
 }
 
 func newStorage(stack awscdk.Stack, d Deployment) storage {
 	scope := constructs.NewConstruct(stack, jsii.String("Storage"))
-	s := storage{schedules: newSchedules(scope, d)}
+	s := storage{
+		schedules: newTable(scope, "Schedules", d, [][3]string{
+			{schema.IndexDue, schema.DueShard, schema.NextDueAt},
+			{schema.IndexOpen, schema.OpenShard, schema.WakeAt},
+			{schema.IndexDirectory, schema.DirKind, schema.DirName},
+		}),
+		snapshots: newTable(scope, "Snapshots", d, schema.SnapshotsIndexes),
+	}
 	// A source's database is fetched once per version; an overwritten one stays readable for a while, for those who
 	// overwrote it by mistake.
 	s.data = newBucket(scope, "Data", d, true, &awss3.LifecycleRule{
@@ -30,32 +39,34 @@ func newStorage(stack awscdk.Stack, d Deployment) storage {
 	})
 	// Keys of produced files are never written twice, so versions would only double the cost.
 	s.files = newBucket(scope, "Files", d, false, fileRetentions()...)
+	// Nor are those of snapshots. They have no end: what a run left over, the reconciler removes.
+	s.months = newBucket(scope, "Months", d, false)
 	output(stack, "SchedulesTable", *s.schedules.TableName())
 	output(stack, "DataBucket", *s.data.BucketName())
 	output(stack, "FilesBucket", *s.files.BucketName())
+	output(stack, "SnapshotsTable", *s.snapshots.TableName())
+	output(stack, "SnapshotsBucket", *s.months.BucketName())
 	return s
 }
 
-func newSchedules(scope constructs.Construct, d Deployment) awsdynamodb.TableV2 {
+// newTable makes a table with these indexes: name, partition, sort key.
+func newTable(scope constructs.Construct, id string, d Deployment, indexes [][3]string) awsdynamodb.TableV2 {
 	text := func(name string) *awsdynamodb.Attribute {
 		return &awsdynamodb.Attribute{Name: jsii.String(name), Type: awsdynamodb.AttributeType_STRING}
 	}
 	// Indexes only suggest (design.md §3): keys are all they need.
-	index := func(name, partition, sort string) *awsdynamodb.GlobalSecondaryIndexPropsV2 {
-		return &awsdynamodb.GlobalSecondaryIndexPropsV2{
-			IndexName: jsii.String(name), PartitionKey: text(partition), SortKey: text(sort),
+	var made []*awsdynamodb.GlobalSecondaryIndexPropsV2
+	for _, index := range indexes {
+		made = append(made, &awsdynamodb.GlobalSecondaryIndexPropsV2{
+			IndexName: jsii.String(index[0]), PartitionKey: text(index[1]), SortKey: text(index[2]),
 			ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
-		}
+		})
 	}
-	return awsdynamodb.NewTableV2(scope, jsii.String("Schedules"), &awsdynamodb.TablePropsV2{
+	return awsdynamodb.NewTableV2(scope, jsii.String(id), &awsdynamodb.TablePropsV2{
 		PartitionKey: text(schema.PK), SortKey: text(schema.SK),
-		GlobalSecondaryIndexes: &[]*awsdynamodb.GlobalSecondaryIndexPropsV2{
-			index(schema.IndexDue, schema.DueShard, schema.NextDueAt),
-			index(schema.IndexOpen, schema.OpenShard, schema.WakeAt),
-			index(schema.IndexDirectory, schema.DirKind, schema.DirName),
-		},
-		Billing:             awsdynamodb.Billing_OnDemand(nil),
-		TimeToLiveAttribute: jsii.String(schema.ExpiresAt),
+		GlobalSecondaryIndexes: &made,
+		Billing:                awsdynamodb.Billing_OnDemand(nil),
+		TimeToLiveAttribute:    jsii.String(schema.ExpiresAt),
 		// The account's KMS key for DynamoDB: every access shows in CloudTrail, and no role needs a right on the key.
 		Encryption: awsdynamodb.TableEncryptionV2_AwsManagedKey(),
 		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{

@@ -9,9 +9,29 @@ import (
 	"almanac/internal/schema"
 )
 
-func TestTheScheduleTableIsEncryptedRecoverableAndForgetsHistory(t *testing.T) {
+func TestTablesAreEncryptedRecoverableAndForgetHistory(t *testing.T) {
+	t.Run("schedules", func(t *testing.T) {
+		testTable(t, "StorageSchedules", map[string][2]string{
+			schema.IndexDue:       {"due_shard", "next_due_at"},
+			schema.IndexOpen:      {"open_shard", "wake_at"},
+			schema.IndexDirectory: {"dir_kind", "dir_name"},
+		})
+	})
+	t.Run("snapshots", func(t *testing.T) {
+		testTable(t, "StorageSnapshots", map[string][2]string{
+			schema.IndexWork:      {"work", "work_at"},
+			schema.IndexPlan:      {"plan_shard", "plan_at"},
+			schema.IndexLate:      {"late_shard", "late_at"},
+			schema.IndexSettled:   {"settled_shard", "settled_at"},
+			schema.IndexDirectory: {"dir_kind", "dir_name"},
+		})
+	})
+}
+
+func testTable(t *testing.T, id string, indexes map[string][2]string) {
 	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
-		_, table := tpl.one(t, "AWS::DynamoDB::GlobalTable", "StorageSchedules")
+		want(t, "tables", len(tpl.of(t, "AWS::DynamoDB::GlobalTable")), 2)
+		_, table := tpl.one(t, "AWS::DynamoDB::GlobalTable", id)
 		want(t, "billing", table.Properties["BillingMode"], "PAY_PER_REQUEST")
 		want(t, "TTL", table.Properties["TimeToLiveSpecification"], map[string]any{"AttributeName": "expires_at", "Enabled": true})
 		want(t, "encryption", table.Properties["SSESpecification"], map[string]any{"SSEEnabled": true, "SSEType": "KMS"})
@@ -23,11 +43,6 @@ func TestTheScheduleTableIsEncryptedRecoverableAndForgetsHistory(t *testing.T) {
 		want(t, "key", table.Properties["KeySchema"], []map[string]string{
 			{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}})
 
-		indexes := map[string][2]string{
-			schema.IndexDue:       {"due_shard", "next_due_at"},
-			schema.IndexOpen:      {"open_shard", "wake_at"},
-			schema.IndexDirectory: {"dir_kind", "dir_name"},
-		}
 		got := table.Properties["GlobalSecondaryIndexes"].([]any)
 		want(t, "indexes", len(got), len(indexes))
 		for _, g := range got {
@@ -41,7 +56,7 @@ func TestTheScheduleTableIsEncryptedRecoverableAndForgetsHistory(t *testing.T) {
 
 func TestBucketsArePrivateEncryptedAndKeepOnlyWhatTheyMust(t *testing.T) {
 	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
-		want(t, "buckets", len(tpl.of(t, "AWS::S3::Bucket")), 2)
+		want(t, "buckets", len(tpl.of(t, "AWS::S3::Bucket")), 3)
 		for id, b := range tpl.of(t, "AWS::S3::Bucket") {
 			want(t, id+" public access", b.Properties["PublicAccessBlockConfiguration"], map[string]bool{
 				"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true})
@@ -64,6 +79,10 @@ func TestBucketsArePrivateEncryptedAndKeepOnlyWhatTheyMust(t *testing.T) {
 				if ok {
 					days[prefix] = get(rule, "ExpirationInDays")
 				}
+			}
+			if strings.HasPrefix(id, "StorageMonths") {
+				want(t, "rules that take files of snapshots, which never change", len(days), 0)
+				want(t, "versions of what is never overwritten", b.Properties["VersioningConfiguration"], nil)
 			}
 			if !aborted {
 				t.Errorf("%s keeps unfinished uploads", id)
