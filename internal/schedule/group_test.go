@@ -417,9 +417,9 @@ func TestALostListOfMembersIsMendedBySaving(t *testing.T) {
 		g.Recipients = append(g.Recipients, schedule.Recipient{Email: fmt.Sprintf("m%d@x.com", i)})
 	}
 	w.saveGroup(g)
-	for _, key := range w.objects() {
-		w.overwrite(key, "[]")
-	}
+	v, err := w.store.GroupVersion(ctx, "all", 1)
+	w.must(err)
+	w.overwrite(schema.ListKey(v.List.Hash), "[]")
 	run := w.admitted(w.withGroups(w.definition("s"), "all"))
 	w.quiet()
 	w.wantState(run, schedule.Failed, failure.DefinitionInvalid)
