@@ -135,24 +135,21 @@ func (a *alarms) functions() {
 	}
 }
 
-// deadLetters are those that stay: each is seen at once by its consumer, or by nobody.
+// deadLetters are those that stay. One that nobody takes is visible all the time; one that its consumer cannot handle is
+// held most of the time, and seen again when its visibility is over. Two alarms instead of one on their sum, which is no
+// metric and which a local cloud does not take.
 func (a *alarms) deadLetters(queues map[string]lane) {
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
-		a.add(alarm{name + "Dead", "Messages have stayed in the dead-letter queue for fifteen minutes; almanac dead lists them", deadLetters(name, queues[name]), 0, false, 3, goodMissing})
+		visible, held := deadLetters(queues[name])
+		a.add(alarm{name + "DeadUntaken", "Messages have been in the dead-letter queue for fifteen minutes and nobody takes them", visible, 0, false, 3, goodMissing})
+		a.add(alarm{name + "DeadUnsettled", "Messages come out of the dead-letter queue again and again; its consumer's log says why", held, 0, false, 3, goodMissing})
 	}
 }
 
-// deadLetters counts a lane's dead letters, those that a consumer holds included.
-func deadLetters(name string, l lane) awscloudwatch.IMetric {
-	visible, held := "visible"+name, "held"+name // on one graph each is there once
+// deadLetters counts a lane's dead letters that can be seen, and those that a consumer holds.
+func deadLetters(l lane) (visible, held awscloudwatch.IMetric) {
 	options := &awscloudwatch.MetricOptions{Statistic: jsii.String("Maximum"), Period: duration(gaugePeriod)}
-	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-		Expression: jsii.String(visible + " + " + held), Period: duration(gaugePeriod), Label: jsii.String(name),
-		UsingMetrics: &map[string]awscloudwatch.IMetric{
-			visible: l.dead.MetricApproximateNumberOfMessagesVisible(options),
-			held:    l.dead.MetricApproximateNumberOfMessagesNotVisible(options),
-		},
-	})
+	return l.dead.MetricApproximateNumberOfMessagesVisible(options), l.dead.MetricApproximateNumberOfMessagesNotVisible(options)
 }
 
 // own is a metric that a function counts (boot.NewMetrics): by stage, and by what it was counted with besides, since

@@ -33,8 +33,10 @@ var watched = map[string]struct{ metric, missing string }{
 	"AlarmsErrorssnapshotdispatch":    {"AWS/Lambda Errors Sum > 0", "notBreaching"},
 	"AlarmsErrorssnapshotplan":        {"AWS/Lambda Errors Sum > 0", "notBreaching"},
 	"AlarmsErrorssnapshotreconcile":   {"AWS/Lambda Errors Sum > 0", "notBreaching"},
-	"AlarmsMailEventsDead":            {"visibleMailEvents + heldMailEvents > 0", "notBreaching"},
-	"AlarmsQueryRunsDead":             {"visibleQueryRuns + heldQueryRuns > 0", "notBreaching"},
+	"AlarmsMailEventsDeadUntaken":     {"AWS/SQS ApproximateNumberOfMessagesVisible Maximum > 0", "notBreaching"},
+	"AlarmsMailEventsDeadUnsettled":   {"AWS/SQS ApproximateNumberOfMessagesNotVisible Maximum > 0", "notBreaching"},
+	"AlarmsQueryRunsDeadUntaken":      {"AWS/SQS ApproximateNumberOfMessagesVisible Maximum > 0", "notBreaching"},
+	"AlarmsQueryRunsDeadUnsettled":    {"AWS/SQS ApproximateNumberOfMessagesNotVisible Maximum > 0", "notBreaching"},
 	"AlarmsNoticesUnsent":             {"Almanac notices Sum > 0", "notBreaching"},
 }
 
@@ -48,13 +50,6 @@ func said(a resource) string {
 		compared = "<"
 	}
 	bound := fmt.Sprintf(" %s %v", compared, a.Properties["Threshold"])
-	if metrics, ok := a.Properties["Metrics"].([]any); ok {
-		for _, m := range metrics {
-			if e, _ := get(m, "Expression").(string); e != "" {
-				return e + bound
-			}
-		}
-	}
 	return fmt.Sprintf("%v %v %v", a.Properties["Namespace"], a.Properties["MetricName"], a.Properties["Statistic"]) + bound
 }
 
@@ -180,6 +175,26 @@ func TestEveryFunctionsErrorsAreWatchedButThoseThatAreAnswers(t *testing.T) {
 			if !silent[function] {
 				t.Errorf("nobody notices when %s does not call %s", id, function)
 			}
+		}
+	})
+}
+
+func TestDeadLettersOfEveryQueueAreWatched(t *testing.T) {
+	eachVariant(t, func(t *testing.T, p Profile, tpl template) {
+		watched := map[string]int{}
+		for _, a := range tpl.of(t, "AWS::CloudWatch::Alarm") {
+			if a.Properties["Namespace"] == "AWS/SQS" {
+				queue, _ := get(a.Properties, "Dimensions", 0, "Value", "Fn::GetAtt", 0).(string)
+				watched[queue]++
+				want(t, "periods on end", a.Properties["EvaluationPeriods"], 3)
+			}
+		}
+		for id := range tpl.of(t, "AWS::SQS::Queue") {
+			dead := 0
+			if strings.Contains(id, "Dead") {
+				dead = 2
+			}
+			want(t, id+" alarms", watched[id], dead)
 		}
 	})
 }

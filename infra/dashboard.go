@@ -20,7 +20,8 @@ func newDashboard(scope constructs.Construct, d Deployment, all []interfacesawsc
 	mine := func(name string) awscloudwatch.IMetric { return own(d, name, "Maximum", gaugePeriod) }
 	var dead []awscloudwatch.IMetric
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
-		dead = append(dead, deadLetters(name, queues[name]))
+		visible, held := deadLetters(queues[name])
+		dead = append(dead, visible, held)
 	}
 	var errors, durations []awscloudwatch.IMetric
 	for _, folder := range slices.Sorted(maps.Keys(d.functions)) {

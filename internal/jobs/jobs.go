@@ -120,13 +120,14 @@ func detail(out *sfn.DescribeExecutionOutput) string {
 // stopped is the error's name of executions that were stopped.
 const stopped = "Stopped"
 
-// Stop stops a job. One that has closed or that there is none of is no error.
+// Stop stops a job. One that has closed or that there is none of is no error, by whatever answer Step Functions tells it.
 func (j Jobs) Stop(ctx context.Context, name, why string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
 	_, err := j.API.StopExecution(ctx, &sfn.StopExecutionInput{ExecutionArn: j.execution(name), Error: aws.String(stopped), Cause: aws.String(failure.Cut(why, 1000))})
-	if absent := (*types.ExecutionDoesNotExist)(nil); errors.As(err, &absent) {
+	absent, closed := (*types.ExecutionDoesNotExist)(nil), (*types.ValidationException)(nil)
+	if errors.As(err, &absent) || errors.As(err, &closed) {
 		return nil
 	}
 	if err != nil {

@@ -135,7 +135,12 @@ func TestStopEndsAJobAndLeavesAClosedOneAlone(t *testing.T) {
 			t.Errorf("%+v, %v", s, err)
 		}
 	}
-	fake.Finish(arn, types.ExecutionStatusSucceeded, "", "")
+	for _, answer := range []error{&types.ValidationException{Message: aws.String("Execution is not running")}, &types.ExecutionDoesNotExist{}} {
+		fake.Before = func(context.Context, memcloud.Call) error { return answer }
+		if err := j.Stop(t.Context(), job, "cancelled by ann"); err != nil {
+			t.Errorf("told that there is nothing to stop: %v", err)
+		}
+	}
 }
 
 func TestFailuresOfStepFunctionsAreErrors(t *testing.T) {
