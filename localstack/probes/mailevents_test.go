@@ -77,7 +77,7 @@ func eventSet(t *testing.T, topic string) string {
 		t.Fatal(err)
 	}
 	_, err := ses.NewFromConfig(config()).CreateConfigurationSetEventDestination(t.Context(), &ses.CreateConfigurationSetEventDestinationInput{ConfigurationSetName: &set,
-		EventDestination: &sestypes.EventDestination{Name: aws.String("probe"), Enabled: true, SNSDestination: &sestypes.SNSDestination{TopicARN: &topic},
+		EventDestination: &sestypes.EventDestination{Name: &set, Enabled: true, SNSDestination: &sestypes.SNSDestination{TopicARN: &topic},
 			MatchingEventTypes: []sestypes.EventType{sestypes.EventTypeBounce, sestypes.EventTypeSend}}})
 	if err == nil {
 		return set
@@ -87,7 +87,7 @@ func eventSet(t *testing.T, topic string) string {
 	if err := v2.REST(t.Context(), "ses", http.MethodPost, "/v2/email/configuration-sets", map[string]any{"ConfigurationSetName": set}, nil); err != nil && codeOf(err) != "AlreadyExistsException" {
 		t.Fatal(err)
 	}
-	err = v2.REST(t.Context(), "ses", http.MethodPost, "/v2/email/configuration-sets/"+set+"/event-destinations", map[string]any{"EventDestinationName": "probe",
+	err = v2.REST(t.Context(), "ses", http.MethodPost, "/v2/email/configuration-sets/"+set+"/event-destinations", map[string]any{"EventDestinationName": set,
 		"EventDestination": map[string]any{"Enabled": true, "MatchingEventTypes": []string{"BOUNCE", "SEND"}, "SnsDestination": map[string]string{"TopicArn": topic}}}, nil)
 	if err != nil {
 		t.Fatal(err)
