@@ -327,6 +327,17 @@ type Workspace struct {
 	Removed string `json:"removed,omitempty"`
 }
 
+// words tells a workspace in an audit.
+func (w Workspace) words() string {
+	text := w.Name + ", " + w.Zone
+	for _, part := range [][2]string{{"owner", w.Owner}, {"from", w.Start}, {"removed", w.Removed}} {
+		if part[1] != "" {
+			text += ", " + part[0] + " " + part[1]
+		}
+	}
+	return text
+}
+
 // RemovedAt is the instant of Removed, a date's being its first; zero where there is none.
 func (w Workspace) RemovedAt() (time.Time, error) {
 	if w.Removed == "" {

@@ -378,7 +378,7 @@ func (e *Editor) PutWorkspace(ctx context.Context, w Workspace, by string) error
 	if ps := w.Check(); len(ps) > 0 {
 		return ps
 	}
-	return e.Ledger.PutWorkspace(ctx, w, e.audit("workspace "+w.ID, by, "save", "", "", w.Name+", "+w.Zone))
+	return e.Ledger.PutWorkspace(ctx, w, e.audit("workspace "+w.ID, by, "save", "", "", w.words()))
 }
 
 func (e *Editor) PutSource(ctx context.Context, s SourceConfig, by string) error {

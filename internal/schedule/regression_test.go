@@ -197,6 +197,13 @@ func TestAnActAndItsAuditAreOne(t *testing.T) {
 		if n := len(w.audits()) - before; n != 2 {
 			t.Errorf("%d audits", n)
 		}
+		full := schedule.Workspace{ID: "LGA", Name: "LaGuardia", Zone: "America/New_York", Owner: "airports", Start: "2013-01", Removed: "2013-06-01"}
+		w.advance(time.Second)
+		w.must(w.editor.PutWorkspace(ctx, full, "ann"))
+		list, _, err := w.store.Audits(ctx, "workspace LGA", "", 10)
+		if err != nil || len(list) != 2 || list[0].After != "LaGuardia, America/New_York, owner airports, from 2013-01, removed 2013-06-01" || list[1].After != "LaGuardia, America/New_York" {
+			t.Errorf("%+v, %v; want both acts with what they set", list, err)
+		}
 	})
 }
 
