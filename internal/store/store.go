@@ -1,8 +1,9 @@
-// Package store keeps the records of scheduled delivery in DynamoDB. Only advance writes a state, and its condition is
-// built from the tables in internal/schedule/states.go; no other place decides whether a transition is legal.
+// Package store keeps the records of scheduled delivery and of monthly snapshots in DynamoDB, a table each. Only advance
+// writes a state, and its condition is built from the tables in states.go of internal/schedule and internal/snapshot; no
+// other place decides whether a transition is legal.
 //
 // Every refused write asks for the old item (ReturnValuesOnConditionCheckFailure): already there with our token is
-// success, anything else is a *schedule.Conflict. A reply that was lost is settled by reading the row.
+// success, anything else is a *schedule.Conflict or a *snapshot.Conflict. A reply that was lost is settled by reading the row.
 package store
 
 import (

@@ -1,7 +1,7 @@
 // Package storetest is the conformance suite of internal/store: the same promises, kept on every DynamoDB that the
 // product is tested on. A test of internal/store calls Run with a client; the suite makes its own tables.
 //
-// The three tables of internal/schedule are walked, not copied. For every row and each of its alternatives there is a
+// The tables of internal/schedule and internal/snapshot are walked, not copied. For every row and each of its alternatives there is a
 // way: the store's operation that asks for it, the rows that stand before, and exactly what is written. A row without a
 // way fails the suite by its name. From the ways follow, without further cases:
 //
