@@ -259,6 +259,13 @@ func TestARunOfTenThousandShowsCountsAndWhoNeedsHelp(t *testing.T) {
 			t.Fatalf("recipient %d is %s, want %s", i, x.Outcome, want)
 		}
 	}
+	var followed api.RunDetail
+	if c.do("GET", "/runs/"+id+"?recipients=false", "", 200, &followed); len(followed.Recipients)+len(followed.Outcomes)+followed.NotShown != 0 || len(followed.Timeline) == 0 {
+		t.Errorf("%+v", followed)
+	}
+	if q := c.problem(c.do("GET", "/runs/"+id+"?recipients=some", "", 422, nil).Body); q.Errors[0].Field != "recipients" || q.Errors[0].Value != "some" {
+		t.Errorf("%+v", q.Errors)
+	}
 	list := func(q string) (all []api.RecipientView) {
 		t.Helper()
 		for next := ""; ; {
@@ -291,7 +298,7 @@ func TestARunOfTenThousandShowsCountsAndWhoNeedsHelp(t *testing.T) {
 		t.Errorf("%d recipients are listed", len(everyone))
 	}
 	for state, n := range wanted {
-		got := list("&state="+state)
+		got := list("&state=" + state)
 		if len(got) != n || got[0].Outcome != state {
 			t.Errorf("%d %s, want %d", len(got), state, n)
 		}

@@ -66,7 +66,7 @@ func (p *Program) follow(ctx context.Context, conn *client.Client, id string) er
 	shown, state := 0, ""
 	for {
 		var r api.RunDetail
-		if _, err := conn.Call(ctx, "GET", client.Path("runs", id), nil, nil, &r); err != nil {
+		if _, err := conn.Call(ctx, "GET", client.Path("runs", id)+"?recipients=false", nil, nil, &r); err != nil {
 			return err
 		}
 		if len(r.Timeline) < shown { // the oldest entries give way on a long run
