@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,7 +106,7 @@ func orders() snapshot.Definition {
 // 100 committed chunks; what is compared are medians of the pairs. The peak is the process's, from after the set-up on.
 func BenchmarkChunks(b *testing.B) {
 	src := &sqlite.File{Path: millionRows(b)}
-	var plain, chunked, all []float64
+	var plain, chunked, all, plainCPU, chunkedCPU []float64
 	resetPeak(b)
 	for i := range b.N {
 		void := &voidS3{S3: memcloud.NewS3(time.Now), sizes: map[string]int64{}}
@@ -114,9 +115,9 @@ func BenchmarkChunks(b *testing.B) {
 		}
 		objects := bucket.Objects{Store: &bucket.Store{API: void, Bucket: "files"}, Listing: void}
 		one := func() {
-			began := time.Now()
+			began, work := time.Now(), processorTime(b)
 			onePass(b, src, void)
-			plain = append(plain, time.Since(began).Seconds())
+			plain, plainCPU = append(plain, time.Since(began).Seconds()), append(plainCPU, processorTime(b)-work)
 		}
 		if i%2 == 0 { // neither is always the one that finds the other's garbage
 			one()
@@ -128,11 +129,11 @@ func BenchmarkChunks(b *testing.B) {
 		if _, err := a.steps.Start(bg, job, ""); err != nil {
 			b.Fatal(err)
 		}
-		began := time.Now()
+		began, work := time.Now(), processorTime(b)
 		if got, err := a.steps.Generate(bg, job); err != nil || !got.Done || got.Chunks != 100 {
 			b.Fatal(got, err)
 		}
-		chunked = append(chunked, time.Since(began).Seconds())
+		chunked, chunkedCPU = append(chunked, time.Since(began).Seconds()), append(chunkedCPU, processorTime(b)-work)
 		for _, step := range []func(context.Context, snapshot.Job) (snapshot.Result, error){a.steps.Validate, a.steps.Publish} {
 			if _, err := step(bg, job); err != nil {
 				b.Fatal(err)
@@ -147,11 +148,8 @@ func BenchmarkChunks(b *testing.B) {
 	b.ReportMetric(median(plain)*1000, "plain-ms")
 	b.ReportMetric(median(chunked)*1000, "chunks-ms")
 	b.ReportMetric(median(all)*1000, "published-ms")
-	var ratios []float64
-	for i := range plain {
-		ratios = append(ratios, chunked[i]/plain[i])
-	}
-	b.ReportMetric((median(ratios)-1)*100, "overhead-%")
+	b.ReportMetric(overhead(chunked, plain), "overhead-%")
+	b.ReportMetric(overhead(chunkedCPU, plainCPU), "overhead-cpu-%") // what a machine with other work on it still tells
 	b.ReportMetric(peak(b), "peak-MiB")
 	b.ReportMetric(0, "ns/op")
 }
@@ -189,6 +187,24 @@ func (d discarding) UploadPart(_ context.Context, in *s3.UploadPartInput, _ ...f
 
 func (d discarding) CompleteMultipartUpload(context.Context, *s3.CompleteMultipartUploadInput, ...func(*s3.Options)) (*s3.CompleteMultipartUploadOutput, error) {
 	return &s3.CompleteMultipartUploadOutput{}, nil
+}
+
+// overhead is the median of the pairs' ratios, in percent above one.
+func overhead(of, over []float64) float64 {
+	var ratios []float64
+	for i := range of {
+		ratios = append(ratios, of[i]/over[i])
+	}
+	return (median(ratios) - 1) * 100
+}
+
+// processorTime is what the process has used of its processors, in seconds.
+func processorTime(b *testing.B) float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
 func median(x []float64) float64 {

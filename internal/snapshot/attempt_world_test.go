@@ -141,6 +141,8 @@ func snapshotsTable() *dynamodb.CreateTableInput {
 	return in
 }
 
+func (a *attempts) tokens() int { a.mu.Lock(); defer a.mu.Unlock(); return a.token }
+
 type asking struct{ a *attempts }
 
 func (x asking) Ask(context.Context) error { x.a.asked++; return nil }

@@ -2,8 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -111,42 +109,6 @@ func (w *window) Next(ctx context.Context) ([]source.Value, error) {
 	}
 	w.left--
 	return row, w.tally.add(row)
-}
-
-// chunkWriter writes chunks one after another.
-type chunkWriter struct {
-	objects  Objects
-	maxBytes int64 // of a chunk's CSV
-	zip      *gzip.Writer
-}
-
-// write writes a window's rows as an object under key, and tells what its record says.
-func (w *chunkWriter) write(ctx context.Context, key string, rows *window) (Chunk, error) {
-	c := Chunk{Object: key}
-	err := w.objects.Write(ctx, key, chunkType, artifact.ContentDisposition(path.Base(key)), func(to io.Writer) error {
-		out := &digest{to: to, hash: sha256.New()}
-		if w.zip == nil {
-			zip, err := gzip.NewWriterLevel(out, compression)
-			if err != nil {
-				return err
-			}
-			w.zip = zip
-		}
-		w.zip.Reset(out) // its header has neither time nor name: equal rows give equal bytes
-		if _, err := artifact.Write(ctx, rows, fileFormat, w.zip, w.maxBytes); err != nil {
-			return err
-		}
-		if err := w.zip.Close(); err != nil {
-			return err
-		}
-		c.SHA256, c.Bytes = hex.EncodeToString(out.hash.Sum(nil)), out.bytes
-		return nil
-	})
-	if err != nil {
-		return Chunk{}, err
-	}
-	rows.tally.record(&c)
-	return c, nil
 }
 
 // digest hashes and counts what is written.

@@ -3,9 +3,11 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"time"
 
+	"almanac/internal/artifact"
 	"almanac/internal/failure"
 	"almanac/internal/source"
 )
@@ -96,56 +98,64 @@ func (w *work) scan(ctx context.Context) error {
 		return err
 	}
 	defer rows.Close()
-	cut := &cutter{rows: rows}
-	writer := &chunkWriter{objects: w.Objects, maxBytes: limits.Or(source.Defaults).Bytes}
-	for longest := time.Duration(0); ; {
-		began := w.Clocks.Wall()
-		if err := w.chunk(ctx, writer, cut, sh, at); err != nil {
+	p := w.startPress(ctx)
+	err = w.cut(ctx, p, &cutter{rows: rows}, sh, at, limits.Or(source.Defaults).Bytes)
+	if stopped := p.finish(); stopped != nil {
+		err = stopped
+	}
+	w.run.Cursor = p.run.Cursor
+	return err
+}
+
+// cut writes the rows as chunks for the press, until there are no more or time is nearly up: chunks that are under way are
+// to be stored and committed within it.
+func (w *work) cut(ctx context.Context, p *press, cut *cutter, sh shape, at Key, maxBytes int64) error {
+	began, cursor := w.Clocks.Wall(), w.run.Cursor
+	for n := 1; ; n++ {
+		c, ok := p.begin(chunkKey(w.run, cursor.Chunk, w.Token()))
+		if !ok {
+			return nil // the press tells why
+		}
+		rows := &window{cutter: cut, tally: newTally(sh, at), left: w.chunkRows()}
+		chunk, more, err := w.write(ctx, c, rows, maxBytes)
+		chunk.Number = cursor.Chunk
+		if chunk.Number == 0 {
+			chunk.Columns = sh.columns
+		}
+		at = rows.tally.lastKey()
+		cursor = Cursor{Chunk: cursor.Chunk + 1, Key: EncodeKey(at), Rows: cursor.Rows + chunk.Rows, Done: !more}
+		c.close(chunk, cursor, err)
+		if err != nil || !more {
 			return err
 		}
-		if w.run.Cursor.Done {
-			return nil
-		}
-		if at, err = DecodeKey(w.run.Cursor.Key); err != nil {
-			return err
-		}
-		longest = max(longest, w.Clocks.Wall().Sub(began))
-		if !w.timeLeft(ctx) || w.left(ctx) < 2*longest+w.Timing.TickReserve.Std() {
+		each := w.Clocks.Wall().Sub(began) / time.Duration(n) // three may be under way at once
+		if !w.timeLeft(ctx) || w.left(ctx) < 5*each+w.Timing.TickReserve.Std() {
 			return nil
 		}
 	}
 }
 
-// chunk writes and commits the next chunk. A generation ends with a chunk that says so; where rows vanished after the
-// cursor, with an empty one.
-func (w *work) chunk(ctx context.Context, writer *chunkWriter, cut *cutter, sh shape, at Key) error {
-	n, size := w.run.Cursor.Chunk, w.def.ChunkRows
-	if size == 0 {
-		size = DefaultChunkRows
+// write writes a chunk's rows as CSV, and looks whether more follow. A generation ends with a chunk that says so; where
+// rows vanished after the cursor, with an empty one.
+func (w *work) write(ctx context.Context, to io.Writer, rows *window, maxBytes int64) (c Chunk, more bool, err error) {
+	if _, err := artifact.Write(ctx, rows, fileFormat, to, maxBytes); err != nil {
+		return c, false, err
 	}
-	if w.run.Mode == Single {
-		size = -1 // one chunk, so that no part of it is ever from another view of the source
+	rows.tally.record(&c)
+	more, err = rows.more(ctx)
+	return c, more, err
+}
+
+// chunkRows is how many rows a chunk takes; a single pass is one chunk, so that no part of it is ever from another view of
+// the source.
+func (w *work) chunkRows() int64 {
+	switch {
+	case w.run.Mode == Single:
+		return -1
+	case w.def.ChunkRows == 0:
+		return DefaultChunkRows
 	}
-	rows := &window{cutter: cut, tally: newTally(sh, at), left: size}
-	c, err := writer.write(ctx, chunkKey(w.run, n, w.Token()), rows)
-	if err != nil {
-		return err
-	}
-	more, err := cut.more(ctx)
-	if err != nil {
-		return err
-	}
-	c.Number = n
-	if n == 0 {
-		c.Columns = sh.columns
-	}
-	to := Cursor{Chunk: n + 1, Key: EncodeKey(rows.tally.lastKey()), Rows: w.run.Cursor.Rows + c.Rows, Done: !more}
-	if err := w.Ledger.Commit(ctx, w.run, c, to, w.Clocks.Wall()); err != nil {
-		return err
-	}
-	w.run.Cursor = to
-	w.Count("snapshot_rows", int(c.Rows), "", string(w.run.Mode))
-	return nil
+	return w.def.ChunkRows
 }
 
 // shape asks for the columns of query and control query, and checks that the month's are those of its first chunk.
