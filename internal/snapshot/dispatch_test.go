@@ -46,6 +46,24 @@ func TestClaimsTheOldestMonthsAndStartsTheirJobs(t *testing.T) {
 	d.wantLedger("2039-10 v1 published", "2039-11 v1 queued", "2039-12 v1 queued", "2040-01 v1 planned", "2040-02 v1 queued")
 }
 
+// Retries and planned months wait in one line, the oldest month first.
+func TestARetryDoesNotPassAnOlderMonth(t *testing.T) {
+	d := newDesk(t)
+	d.owner(snapshot.DefaultOwner, 3, 1)
+	d.define("2040-01", unchanged)
+	d.plan()
+	d.claim()
+	d.fail(id("2040-01", 1), failure.QueryTimeout)
+	d.define("2039-12", unchanged)
+	d.plan()
+	d.advance(time.Hour)
+	d.claim()
+	d.wantLedger("2039-12 v1 queued", "2040-01 v1 failed", "2040-02 v1 queued")
+	d.publish(id("2039-12", 1))
+	d.claim()
+	d.wantLedger("2039-12 v1 published", "2040-01 v1 queued", "2040-02 v1 queued")
+}
+
 func TestN2TwoDispatchersAtOnce(t *testing.T) {
 	d := newDesk(t)
 	d.owner(snapshot.DefaultOwner, 5, 0)

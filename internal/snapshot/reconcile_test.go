@@ -231,6 +231,17 @@ func TestLateness(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	})
+	t.Run("failed for good, and then the workspace is removed", func(t *testing.T) {
+		d := newDesk(t)
+		d.define("2040-02", unchanged)
+		d.plan()
+		d.claim()
+		d.fail(id("2040-02", 1), failure.QueryInvalid)
+		d.workspace("EWR", func(w *schedule.Workspace) { w.Removed = "2040-03-05" })
+		if f := late(d); f.Late != 0 {
+			t.Errorf("%+v", f)
+		}
+	})
 	t.Run("waived, also afterwards", func(t *testing.T) {
 		d := newDesk(t)
 		d.define("2040-02", unchanged)
