@@ -95,7 +95,7 @@ var Table = []Entry{
 
 	{Code: ScheduleDeleted, Owner: "schedule", Class: Refusal, Quiet: true, Meaning: "the schedule was deleted before the run began", Remedy: "none"},
 	{Code: ReportDeleted, Owner: "schedule", Class: Refusal, Pauses: true, Meaning: "the schedule's report was deleted", Remedy: "restore the report, then resume the schedule"},
-	{Code: DefinitionInvalid, Owner: "schedule", Class: Refusal, Meaning: "the definition version that the run names cannot be used", Remedy: "save the schedule again, then run it"},
+	{Code: DefinitionInvalid, Owner: "schedule", Class: Refusal, Meaning: "the definition version that the run names cannot be used", Remedy: "save the schedule, or the group that the message names, again; then run it"},
 	{Code: StoppedByOperator, Owner: "schedule", Class: Refusal, Meaning: "a person asked the run to stop", Remedy: "none"},
 	{Code: AttemptsExhausted, Owner: "schedule", Class: Refusal, Meaning: "every attempt ended in a passing failure or died", Remedy: "read the last error; when its cause is gone, retry as new"},
 	{Code: NeverStarted, Owner: "schedule", Class: Refusal, Meaning: "the run's message reached the dead-letter queue three times without an attempt between", Remedy: "look at the function's errors and throttles; then retry as new"},
