@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"sync"
 
 	"almanac/internal/failure"
 	"almanac/internal/source"
@@ -81,8 +82,7 @@ func encode(ctx context.Context, rows source.Rows, f Format, s *sink) (count int
 		b = append(b, '\r', '\n')
 		count++
 	}
-	_, err = s.pass(b)
-	return count, err
+	return count, s.hand(b)
 }
 
 // errSink tells encode to end; sink.finish has the reason.
@@ -142,15 +142,13 @@ func (s *sink) write(b []byte) error {
 
 // pass hands a block over and returns an empty one.
 func (s *sink) pass(b []byte) ([]byte, error) {
-	select {
-	case s.full <- b:
-	case <-s.ended:
-		return nil, errSink
+	if err := s.hand(b); err != nil {
+		return nil, err
 	}
 	select {
 	case next := <-s.free:
 		if next == nil {
-			next = make([]byte, 0, blockSize+blockSize/8)
+			next = *wholeBlocks.Get().(*[]byte)
 		}
 		return next, nil
 	case <-s.ended:
@@ -158,9 +156,33 @@ func (s *sink) pass(b []byte) ([]byte, error) {
 	}
 }
 
+// hand hands a block over.
+func (s *sink) hand(b []byte) error {
+	select {
+	case s.full <- b:
+		return nil
+	case <-s.ended:
+		return errSink
+	}
+}
+
+// wholeBlocks are blocks of a whole size that no file is written with: who writes many files, such as the chunks of a
+// month, need not have memory cleared for each.
+var wholeBlocks = sync.Pool{New: func() any { b := make([]byte, 0, blockSize+blockSize/8); return &b }}
+
 // finish waits for the blocks that are under way, and returns the error that ended the sink.
 func (s *sink) finish() error {
 	close(s.full)
 	<-s.ended
-	return s.err
+	for {
+		select {
+		case b := <-s.free:
+			if cap(b) >= blockSize {
+				wholeBlocks.Put(&b)
+			}
+			continue
+		default:
+		}
+		return s.err
+	}
 }

@@ -111,14 +111,14 @@ func (w *window) Next(ctx context.Context) ([]source.Value, error) {
 	return row, w.tally.add(row)
 }
 
-// digest hashes and counts what is written.
-type digest struct {
+// hashedWriter hashes and counts what is written.
+type hashedWriter struct {
 	to    io.Writer
 	hash  hash.Hash
 	bytes int64
 }
 
-func (d *digest) Write(p []byte) (int, error) {
+func (d *hashedWriter) Write(p []byte) (int, error) {
 	n, err := d.to.Write(p)
 	d.hash.Write(p[:n])
 	d.bytes += int64(n)

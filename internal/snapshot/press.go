@@ -109,7 +109,7 @@ func (p *press) work(ctx context.Context) {
 // store writes a chunk's object, and notes what only its bytes tell. Its header has neither time nor name: equal rows give
 // equal bytes.
 func (p *press) store(ctx context.Context, zip *gzip.Writer, c *parcel) error {
-	out := &digest{hash: sha256.New()}
+	out := &hashedWriter{hash: sha256.New()}
 	err := p.w.Objects.Write(ctx, c.key, chunkType, artifact.ContentDisposition(path.Base(c.key)), func(to io.Writer) error {
 		out.to = to
 		zip.Reset(out)
