@@ -52,10 +52,11 @@ type attempts struct {
 	counts map[string]int
 	asked  int // dispatches
 
-	def   snapshot.Definition
-	fault func(n int, c memcloud.Call, after bool) bool // kill the process at this call
-	calls int
-	names []string // of the calls, in order
+	def    snapshot.Definition
+	fault  func(n int, c memcloud.Call, after bool) bool // kill the process at this call
+	calls  int
+	names  []string  // of the calls, in order
+	called time.Time // when the latest step was called
 }
 
 // process is one call of the function. A dead one reaches nothing outside any more.
@@ -195,6 +196,7 @@ func (a *attempts) hook(ctx context.Context, c memcloud.Call, after bool) error 
 // call runs a step as its function does: with a deadline, in a process of its own.
 func (a *attempts) call(ctx context.Context, in snapshot.StepInput) (snapshot.Result, error) {
 	p := &process{}
+	a.called = a.steps.Clocks.Wall()
 	ctx = context.WithValue(deadlined{ctx, a.steps.Clocks.Wall().Add(functionTime)}, processKey{}, p)
 	result, err := a.steps.Run(ctx, in)
 	p.mu.Lock()

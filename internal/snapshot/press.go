@@ -7,14 +7,20 @@ import (
 	"errors"
 	"io"
 	"path"
+	"sync"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 
 	"almanac/internal/artifact"
 )
 
-// pressBlocks is how many blocks of CSV, of about 1 MiB each, may wait for the press.
-const pressBlocks = 4
+// pressBlocks is how many blocks of CSV, of about 1 MiB each, may wait for the press; pressChunks how many chunks may be
+// under way, the one whose rows are read among them.
+const (
+	pressBlocks = 4
+	pressChunks = 3
+)
 
 // press is the second half of a scan, on a goroutine of its own: it compresses, stores and commits one chunk after another,
 // in their order, while the source's rows of the next ones are read and written as CSV. So neither the end of a
@@ -23,10 +29,15 @@ type press struct {
 	w   *work
 	run Run // its cursor moves with each commit
 
+	turns   chan struct{} // one for each chunk that may be begun
 	parcels chan *parcel
 	free    chan []byte   // buffers that no block is in
 	ended   chan struct{} // closed once the press has stopped
 	err     error         // why it stopped early; valid once ended is closed
+
+	mu      sync.Mutex
+	done    int           // chunks committed
+	longest time.Duration // that one of them took the press
 }
 
 // parcel is one chunk on its way to the press. It is an io.Writer of the chunk's CSV.
@@ -42,23 +53,37 @@ type parcel struct {
 }
 
 func (w *work) startPress(ctx context.Context) *press {
-	p := &press{w: w, run: w.run, parcels: make(chan *parcel, 1), free: make(chan []byte, pressBlocks), ended: make(chan struct{})}
+	p := &press{w: w, run: w.run, turns: make(chan struct{}, pressChunks), parcels: make(chan *parcel, pressChunks), free: make(chan []byte, pressBlocks), ended: make(chan struct{})}
 	for range pressBlocks {
 		p.free <- nil
 	}
+	p.turns <- struct{}{} // the others come once it is known how long a chunk takes
 	go p.work(ctx)
 	return p
 }
 
-// begin puts a chunk before the press; false where the press has stopped.
-func (p *press) begin(key string) (*parcel, bool) {
-	c := &parcel{press: p, key: key, blocks: make(chan []byte, pressBlocks)}
+// turn waits until another chunk may be begun; false where the press has stopped.
+func (p *press) turn() bool {
 	select {
-	case p.parcels <- c:
-		return c, true
+	case <-p.turns:
+		return true
 	case <-p.ended:
-		return nil, false
+		return false
 	}
+}
+
+// needs is how long the chunks that are under way and one more take the press, begun being those before.
+func (p *press) needs(begun int) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Duration(begun-p.done+1) * p.longest
+}
+
+// begin puts a chunk before the press, once it is its turn.
+func (p *press) begin(key string) *parcel {
+	c := &parcel{press: p, key: key, blocks: make(chan []byte, pressBlocks)}
+	p.parcels <- c // has room for every turn
+	return c
 }
 
 // finish waits for the chunks that are under way, and returns why the press stopped early.
@@ -95,6 +120,7 @@ func (p *press) work(ctx context.Context) {
 		return
 	}
 	for c := range p.parcels {
+		began := p.w.Clocks.Wall()
 		if p.err = p.store(ctx, zip, c); p.err != nil {
 			return
 		}
@@ -102,6 +128,17 @@ func (p *press) work(ctx context.Context) {
 			return
 		}
 		p.run.Cursor = c.to
+		p.mu.Lock()
+		p.done++
+		p.longest = max(p.longest, p.w.Clocks.Wall().Sub(began))
+		p.mu.Unlock()
+		more := 1
+		if p.done == 1 {
+			more = pressChunks
+		}
+		for range more {
+			p.turns <- struct{}{} // has room for every turn
+		}
 		p.w.Count("snapshot_rows", int(c.chunk.Rows), "", string(p.run.Mode))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"time"
 
 	"almanac/internal/artifact"
 	"almanac/internal/failure"
@@ -110,12 +109,15 @@ func (w *work) scan(ctx context.Context) error {
 // cut writes the rows as chunks for the press, until there are no more or time is nearly up: chunks that are under way are
 // to be stored and committed within it.
 func (w *work) cut(ctx context.Context, p *press, cut *cutter, sh shape, at Key, maxBytes int64) error {
-	began, cursor := w.Clocks.Wall(), w.run.Cursor
-	for n := 1; ; n++ {
-		c, ok := p.begin(chunkKey(w.run, cursor.Chunk, w.Token()))
-		if !ok {
+	cursor := w.run.Cursor
+	for begun := 0; ; begun++ {
+		if !p.turn() {
 			return nil // the press tells why
 		}
+		if begun > 0 && (!w.timeLeft(ctx) || w.left(ctx) < p.needs(begun)+w.Timing.TickReserve.Std()) {
+			return nil
+		}
+		c := p.begin(chunkKey(w.run, cursor.Chunk, w.Token()))
 		rows := &window{cutter: cut, tally: newTally(sh, at), left: w.chunkRows()}
 		chunk, more, err := w.write(ctx, c, rows, maxBytes)
 		chunk.Number = cursor.Chunk
@@ -127,10 +129,6 @@ func (w *work) cut(ctx context.Context, p *press, cut *cutter, sh shape, at Key,
 		c.close(chunk, cursor, err)
 		if err != nil || !more {
 			return err
-		}
-		each := w.Clocks.Wall().Sub(began) / time.Duration(n) // three may be under way at once
-		if !w.timeLeft(ctx) || w.left(ctx) < 5*each+w.Timing.TickReserve.Std() {
-			return nil
 		}
 	}
 }
