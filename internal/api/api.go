@@ -10,9 +10,11 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"strings"
 	"time"
 
 	"almanac/internal/api/routes"
+	"almanac/internal/snapshot"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -23,7 +25,8 @@ type API struct {
 	Editor  Editor
 	Reader  Reader
 	Links   Links
-	Clock   Clock // nil outside the local profile: its routes are then not there
+	Months  Months // monthly snapshots
+	Clock   Clock  // nil outside the local profile: its routes are then not there
 	Claims  Claims
 	Log     *slog.Logger
 	Now     func() time.Time // wall time, for the log's durations
@@ -60,6 +63,12 @@ func (a API) Handler() http.Handler {
 	s.registerSuppressions()
 	s.registerConfiguration()
 	s.registerGroups()
+	s.registerOwners()
+	s.registerDefinitions()
+	s.registerMonths()
+	s.registerSnapshots()
+	s.registerSnapshotActs()
+	s.registerPublished()
 	s.registerPages()
 	if a.Clock != nil {
 		s.registerClock()
@@ -73,13 +82,26 @@ func (a API) Handler() http.Handler {
 
 func configuration(version string) huma.Config {
 	c := huma.DefaultConfig("Almanac", version)
-	c.Info.Description = "Scheduled delivery of query results as files. Errors are problems by RFC 9457."
+	c.Info.Description = "Scheduled delivery of query results as files, and monthly snapshots. Errors are problems by RFC 9457."
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
 	c.RejectUnknownQueryParameters = true
+	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token": {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "A token of the issuer that the stack's output Issuer names; its groups are the caller's roles."},
 	}
 	return c
+}
+
+// schemaName names a type in the document. Both lifecycles have definitions, checks and more of one name.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	if t.PkgPath() == reflect.TypeFor[snapshot.Definition]().PkgPath() && !strings.HasPrefix(name, "Snapshot") {
+		return "Snapshot" + name
+	}
+	return name
 }
 
 // The largest bodies, in bytes. A definition may name ten thousand recipients; in base64, with quotes escaped, it still

@@ -44,6 +44,13 @@ func (s *server) putWorkspace(ctx context.Context, in *struct {
 	if w.ID != in.Workspace {
 		return nil, wrong("id", w.ID, fmt.Sprintf("%q, as in the path", clip(in.Workspace)))
 	}
+	rows, err := s.Reader.Workspaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := joins(ctx, w, rows); err != nil {
+		return nil, err
+	}
 	return &reply[schedule.Workspace]{w}, s.Editor.PutWorkspace(ctx, w, caller(ctx).Name)
 }
 

@@ -17,6 +17,7 @@ import (
 	"almanac/internal/calendar"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+	"almanac/internal/snapshot/snapshottest"
 
 	"github.com/aws/aws-lambda-go/events"
 )
@@ -47,6 +48,7 @@ type world struct {
 	race   func()
 	writes []string
 	signed int
+	months *snapshottest.World
 }
 
 type link struct {
@@ -341,7 +343,7 @@ type client struct {
 func start(t *testing.T, w *world) *client {
 	t.Helper()
 	logs := &bytes.Buffer{}
-	h := API{Editor: w, Reader: w, Links: w, Clock: w, Claims: AuthorizerClaims{}, Log: slog.New(slog.NewJSONHandler(logs, nil)),
+	h := API{Editor: w, Reader: w, Links: w, Clock: w, Months: monthsOf(t, w), Claims: AuthorizerClaims{}, Log: slog.New(slog.NewJSONHandler(logs, nil)),
 		Now: func() time.Time { return w.at }, NewID: func() string { return "made-here" }, Version: "test"}.Handler()
 	return &client{t, Lambda(h), logs}
 }

@@ -82,9 +82,9 @@ func (s *server) guard(mux *http.ServeMux) http.Handler {
 			return
 		}
 		t, _ := r.Context().Value(traceKey{}).(*trace)
-		if r.Method == http.MethodHead && pattern == "GET "+download {
+		if r.Method == http.MethodHead && (pattern == "GET "+download || pattern == "GET "+chunkPath) {
 			// Its GET signs an address and records an access: whoever only looks must cause neither.
-			t.route = download
+			t.route = strings.TrimPrefix(pattern, "GET ")
 			problem(http.StatusMethodNotAllowed, "HEAD is not possible here; possible are GET").header("Allow", "GET").write(w)
 			return
 		}

@@ -11,6 +11,7 @@ import (
 
 	"almanac/internal/failure"
 	"almanac/internal/schedule"
+	"almanac/internal/snapshot"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -118,6 +119,7 @@ func (s *server) refuse(ctx context.Context, err error) error {
 	var ready *Problem
 	var fields schedule.Problems
 	var conflict *schedule.Conflict
+	var busy *snapshot.Conflict
 	switch {
 	case errors.As(err, &ready):
 		return ready
@@ -130,14 +132,16 @@ func (s *server) refuse(ctx context.Context, err error) error {
 			p.field(f.Field, f.Value, f.Want)
 		}
 		return p
-	case errors.Is(err, schedule.ErrNotFound):
+	case errors.As(err, &busy):
+		return busyMonth(http.StatusConflict, busy)
+	case errors.Is(err, schedule.ErrNotFound), errors.Is(err, snapshot.ErrNotFound):
 		return problem(http.StatusNotFound, "there is no such thing, or you may not see it")
 	case errors.As(err, &conflict):
 		return conflicting(http.StatusConflict, conflict)
 	}
 	f := failure.From(err)
 	p := problem(http.StatusInternalServerError, "something unforeseen went wrong; the log has it under request_id")
-	if f.Code == failure.DefinitionInvalid { // what was saved is damaged: who reads this can mend it
+	if f.Code == failure.DefinitionInvalid || f.Code == failure.FileInconsistent { // what was saved is damaged: who reads this can mend it
 		e, _ := failure.Lookup(f.Code)
 		p = problem(http.StatusInternalServerError, "%s: %s; %s", e.Meaning, f.Cut(), e.Remedy)
 	}

@@ -59,7 +59,7 @@ func (e *Editor) SaveDefinition(ctx context.Context, d Definition, by string, if
 		if old.Number > 0 {
 			before = fmt.Sprintf("version %d", old.Number)
 		}
-		err = e.Ledger.SaveDefinition(ctx, v, old.Number, e.audit("snapshot "+name(d), by, c.Action, "", before, fmt.Sprintf("version %d", v.Number)))
+		err = e.Ledger.SaveDefinition(ctx, v, old.Number, e.audit(DefinitionSubject(d.Scope, d.Type), by, c.Action, "", before, fmt.Sprintf("version %d", v.Number)))
 		if IsConflict(err) && ctx.Err() == nil && try < rereads {
 			continue // somebody saved between read and write
 		}
@@ -67,13 +67,16 @@ func (e *Editor) SaveDefinition(ctx context.Context, d Definition, by string, if
 	}
 }
 
-// name names a definition in audits.
-func name(d Definition) string {
-	if d.Owner != "" {
-		return "owner " + d.Owner + "/" + d.Type
+// DefinitionSubject names a definition in audits.
+func DefinitionSubject(s Scope, typ string) string {
+	if s.Owner != "" {
+		return "snapshot owner " + s.Owner + "/" + typ
 	}
-	return d.Workspace + "/" + d.Type
+	return "snapshot " + s.Workspace + "/" + typ
 }
+
+// OwnerSubject names an owner in audits.
+func OwnerSubject(id string) string { return "owner " + id }
 
 func (e *Editor) compare(ctx context.Context, d Definition) (Change, Version, error) {
 	d = d.withDefaults()
@@ -91,12 +94,15 @@ func (e *Editor) compare(ctx context.Context, d Definition) (Change, Version, er
 	if err != nil {
 		return c, old, err
 	}
-	c.Action, c.Version, c.Diff = "edit", old.Number+1, input.Diff(old.Definition, d)
+	c.Action, c.Version, c.Diff = "edit", old.Number+1, DiffDefinitions(old.Definition, d)
 	if old.Hash == d.Hash() {
 		c.Action, c.Version = "unchanged", old.Number
 	}
 	return c, old, nil
 }
+
+// DiffDefinitions lists the fields in which a definition differs from another, a line each.
+func DiffDefinitions(from, to Definition) []string { return input.Diff(from, to) }
 
 // references checks the names that a definition refers to: the source must serve each workspace that it is about.
 func (e *Editor) references(ctx context.Context, d Definition) error {
@@ -151,7 +157,7 @@ func (e *Editor) SaveOwner(ctx context.Context, o Owner, by string) error {
 			before = caps(old)
 		}
 	}
-	if err := e.Ledger.SaveOwner(ctx, o, e.audit("owner "+o.ID, by, "save", "", before, caps(o))); err != nil {
+	if err := e.Ledger.SaveOwner(ctx, o, e.audit(OwnerSubject(o.ID), by, "save", "", before, caps(o))); err != nil {
 		return err
 	}
 	ask(ctx, e.Dispatch, e.Log) // a cap that was raised

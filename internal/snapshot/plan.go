@@ -178,13 +178,19 @@ func sameRow(a, b SeriesRow) bool {
 	return a.Series == b.Series && a.Owner == b.Owner && a.Scope == b.Scope && a.Next == b.Next && a.PlanAt.Equal(b.PlanAt) && a.Off == b.Off && slices.Equal(a.Revisiting, b.Revisiting)
 }
 
+// configured is where people's configuration is read.
+type configured interface {
+	Workspaces(ctx context.Context) ([]Workspace, error)
+	Definitions(ctx context.Context) ([]Version, error)
+}
+
 // view is what is configured: workspaces and definitions, read once a tick.
 type view struct {
 	workspaces map[string]Workspace
 	effective  map[Series]Version
 }
 
-func viewOf(ctx context.Context, ledger PlanLedger) (view, error) {
+func viewOf(ctx context.Context, ledger configured) (view, error) {
 	v := view{workspaces: map[string]Workspace{}, effective: map[Series]Version{}}
 	workspaces, err := ledger.Workspaces(ctx)
 	if err != nil {

@@ -67,6 +67,33 @@ var Table = []Route{
 	{"GET", "/suppressions/{channel}/{recipient}/audits", Stage},
 	{"GET", "/dead-letters", Stage},
 	{"POST", "/dead-letters/{message}/redrive", Stage},
+	{"GET", "/owners", Viewer},
+	{"PUT", "/owners/{owner}", Stage}, // its caps are shared by its workspaces
+	{"GET", "/owners/{owner}/audits", Viewer},
+	{"GET", "/snapshots/definitions", Viewer},
+	{"GET", "/snapshots/definitions/{scope}/{of}/{type}", Viewer},
+	{"PUT", "/snapshots/definitions/{scope}/{of}/{type}", Admin},
+	{"POST", "/snapshots/definitions/{scope}/{of}/{type}/plan", Viewer}, // what saving would do; changes nothing
+	{"GET", "/snapshots/definitions/{scope}/{of}/{type}/versions", Viewer},
+	{"GET", "/snapshots/definitions/{scope}/{of}/{type}/versions/{version}", Viewer},
+	{"GET", "/snapshots/definitions/{scope}/{of}/{type}/audits", Viewer},
+	{"GET", "/snapshots/grid", Viewer},
+	{"POST", "/snapshots/plan", Operator},     // asks the planner to look now
+	{"POST", "/snapshots/backfill", Operator}, // also as a dry run
+	{"GET", "/snapshots/months/{workspace}/{type}", Viewer},
+	{"GET", "/snapshots/months/{workspace}/{type}/{month}", Viewer},
+	{"POST", "/snapshots/months/{workspace}/{type}/{month}/versions", Operator}, // rerun
+	{"GET", "/snapshots/months/{workspace}/{type}/{month}/manifest", Viewer},
+	{"GET", "/snapshots/months/{workspace}/{type}/{month}/compare", Viewer},
+	{"GET", "/snapshots/runs/{snapshot}", Viewer},
+	{"GET", "/snapshots/runs/{snapshot}/manifest", Viewer},
+	{"GET", "/snapshots/runs/{snapshot}/chunks/{chunk}", Viewer},
+	{"POST", "/snapshots/runs/{snapshot}/verify", Operator},
+	{"POST", "/snapshots/runs/{snapshot}/cancel", Operator},
+	{"POST", "/snapshots/runs/{snapshot}/retry-now", Operator},
+	{"POST", "/snapshots/runs/{snapshot}/accept", Operator},
+	{"POST", "/snapshots/runs/{snapshot}/roll-back", Operator},
+	{"GET", "/snapshots/runs/{snapshot}/audits", Viewer},
 	{"GET", "/files/{token}", Public},
 	{"GET", "/unsubscribe/{token}", Public},
 	{"POST", "/unsubscribe/{token}", Public},
