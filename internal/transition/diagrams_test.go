@@ -74,6 +74,7 @@ func TestReadmeShowsTheTables(t *testing.T) {
 		schedule.Runs.Name:        schedule.Runs.Mermaid(),
 		schedule.Submissions.Name: schedule.Submissions.Mermaid(),
 		schedule.Schedules.Name:   schedule.Schedules.Mermaid(),
+		snapshot.Runs.Name:        snapshot.Runs.Mermaid(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			start, end, err := block(text, name)
