@@ -236,7 +236,7 @@ type Submission struct {
 	Detail      string
 	RevokedAt   time.Time
 	UpdatedAt   time.Time
-	Feedback    []channel.Feedback // what the mail service said later: the first of each kind, beside the state
+	Feedback    []channel.Feedback // what the mail service said later, beside the state: the first of each kind, and of the last resend that has one
 }
 
 // Skip is one contiguous range of occurrences that did not run.

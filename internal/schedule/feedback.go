@@ -18,8 +18,9 @@ import (
 // FeedbackLedger is what taking feedback asks of the store.
 type FeedbackLedger interface {
 	Run(ctx context.Context, id string) (Run, error)
-	// RecordFeedback adds feedback to a submission, unless one of its kind is there: the first one stands. A submission
-	// that is not there (any more) is ErrNotFound, and is not made.
+	// RecordFeedback adds feedback to a submission, unless one of its kind is there: the first one stands. A resend's,
+	// known by s.Resends, stands apart from that of the first request, and a later resend's in its place. A submission that
+	// is not there (any more) is ErrNotFound, and is not made.
 	RecordFeedback(ctx context.Context, s Submission, f channel.Feedback) error
 	// Suppress records that nothing more is sent to an address. One that is suppressed stays as it is, and so does one
 	// that a person lifted after s.At.
@@ -99,7 +100,10 @@ func (t *FeedbackTaker) Handle(ctx context.Context, messageID, body string) erro
 }
 
 // mailOf is whose mail an event is about.
-type mailOf struct{ kind, run, hash string }
+type mailOf struct {
+	kind, run, hash string
+	request         int // of a delivery: 1, and from 2 on a resend
+}
 
 const (
 	ofDelivery = "delivery"
@@ -118,7 +122,7 @@ func (t *FeedbackTaker) about(e channel.MailEvent) (m mailOf, why string) {
 		return m, "its headers name no delivery and no notice, or both"
 	case e.Key != "":
 		m.kind = ofDelivery
-		m.run, name, m.hash, ok = schema.SplitDeliveryKey(e.Key)
+		m.run, name, m.hash, m.request, ok = schema.SplitDeliveryKey(e.Key)
 	default:
 		m.kind = ofNotice
 		m.run, name, m.hash, ok = schema.SplitNoticeID(e.Notice)
@@ -142,7 +146,7 @@ var occurrenceForm = regexp.MustCompile(`^(\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\dZ|man
 func (t *FeedbackTaker) record(ctx context.Context, m mailOf, f channel.Feedback) error {
 	var err error
 	if m.kind == ofDelivery {
-		err = t.Ledger.RecordFeedback(ctx, Submission{Run: m.run, Channel: channel.Email, RecipientHash: m.hash}, f)
+		err = t.Ledger.RecordFeedback(ctx, Submission{Run: m.run, Channel: channel.Email, RecipientHash: m.hash, Resends: m.request - 1}, f)
 	} else {
 		_, err = t.Ledger.Run(ctx, m.run) // a notice is gone once it is sent
 	}

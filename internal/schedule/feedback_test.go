@@ -219,10 +219,13 @@ func TestFeedbackOfAnUnknownAndOfItsResend(t *testing.T) {
 	if header, _, _ := letters[len(letters)-1].parts(t); !strings.HasSuffix(header.Get("X-Almanac-Delivery"), "/2") {
 		t.Fatalf("the resend's key is %q", header.Get("X-Almanac-Delivery"))
 	}
-	w.events(w.bounced(letters[len(letters)-1], "ses-other", complained("abuse")))
+	w.events(w.bounced(letters[len(letters)-1], "ses-other", complained("abuse")), w.bounced(letters[len(letters)-1], "ses-2", nil))
 	s = w.sub(run, "a@example.com")
-	if s.State != schedule.Submitted || len(s.Feedback) != 2 || s.Feedback[1].Mail == s.ProviderID {
+	if s.State != schedule.Submitted || len(s.Feedback) != 3 || s.Feedback[2].Mail == s.ProviderID {
 		t.Fatalf("%+v", s)
+	}
+	if a, b := s.Feedback[0], s.Feedback[1]; a.Mail != "ses-1" || a.Type != channel.Transient || b.Mail != "ses-2" || b.Type != channel.Permanent {
+		t.Errorf("the resend's bounce does not stand beside the first: %+v", s.Feedback)
 	}
 }
 

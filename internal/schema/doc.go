@@ -35,9 +35,10 @@
 // left the sweep has sent, and TTL takes it after four days.
 //
 // What a mail service says of a mail after it has accepted it stands beside the outcome, on the submission: the first
-// bounce, complaint and rejection each, set if absent. A submission that has expired is not brought back. A permanent
-// bounce and a complaint suppress the address for every schedule; the record is kept when a person lifts it, so that
-// word of what happened before does not suppress again.
+// bounce, complaint and rejection each, set if absent, and beside them the first of the last resend that has one, which a
+// later resend's replaces. A submission that has expired is not brought back. A permanent bounce and a complaint suppress
+// the address for every schedule; the record is kept when a person lifts it, so that word of what happened before does not
+// suppress again.
 //
 // A send rate is one number: the wall time, in microseconds, up to which all send times of a channel are taken. Its owner
 // is the token of the last move, by which one whose reply was lost is known.

@@ -138,13 +138,17 @@ const (
 	UpdatedAt   = "updated_at"
 
 	// submission: what the mail service said later, a map each, with why and detail
-	Bounce       = "bounce"
-	Complaint    = "complaint"
-	Rejection    = "rejection"
-	FeedbackAt   = "at"
-	FeedbackType = "type"
-	FeedbackSub  = "subtype"
-	FeedbackMail = "mail" // the provider's id of the mail
+	Bounce         = "bounce"
+	Complaint      = "complaint"
+	Rejection      = "rejection"
+	BounceAgain    = "bounce_again" // of a resend, with its number
+	ComplaintAgain = "complaint_again"
+	RejectionAgain = "rejection_again"
+	FeedbackAt     = "at"
+	FeedbackType   = "type"
+	FeedbackSub    = "subtype"
+	FeedbackMail   = "mail"   // the provider's id of the mail
+	FeedbackNumber = "number" // which request it was: 2 for the first resend
 
 	// suppression, beside reason and created_at
 	Run       = "run"
@@ -332,17 +336,21 @@ func SplitNoticeID(id string) (run, channel, recipientHash string, ok bool) {
 
 // SplitDeliveryKey takes apart the key under which a request went to its receiver: run/channel#recipient, and /n for the
 // n-th request from the second on; ok is false where it is none.
-func SplitDeliveryKey(key string) (run, channel, recipientHash string, ok bool) {
+func SplitDeliveryKey(key string) (run, channel, recipientHash string, n int, ok bool) {
 	run, rest, _ := strings.Cut(key, "/")
-	target, n, again := strings.Cut(rest, "/")
+	target, number, again := strings.Cut(rest, "/")
 	channel, recipientHash, _ = strings.Cut(target, "#")
-	if i, err := strconv.Atoi(n); again && (err != nil || i < 2 || strconv.Itoa(i) != n) {
-		return "", "", "", false
+	n = 1
+	if again {
+		var err error
+		if n, err = strconv.Atoi(number); err != nil || n < 2 || strconv.Itoa(n) != number {
+			return "", "", "", 0, false
+		}
 	}
 	if _, _, ok = SplitRunID(run); !ok || channel == "" || recipientHash == "" || strings.Contains(recipientHash, "#") {
-		return "", "", "", false
+		return "", "", "", 0, false
 	}
-	return run, channel, recipientHash, true
+	return run, channel, recipientHash, n, true
 }
 
 // ResendID names a person's wish that a recipient's request be sent again.

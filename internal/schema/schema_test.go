@@ -134,14 +134,14 @@ func TestSortKeysKeepOrder(t *testing.T) {
 // A message carries a notice's id alone: its key must come of that, and stand in a partition that readers know.
 func TestDeliveryKeyComesApart(t *testing.T) {
 	const target = "s@2013-06-03T12:00:00Z/email#00ff"
-	for _, good := range []string{target, target + "/2", target + "/31"} {
-		if run, ch, hash, ok := SplitDeliveryKey(good); !ok || run != "s@2013-06-03T12:00:00Z" || ch != "email" || hash != "00ff" {
-			t.Errorf("%s comes apart into %q %q %q %v", good, run, ch, hash, ok)
+	for good, want := range map[string]int{target: 1, target + "/2": 2, target + "/31": 31} {
+		if run, ch, hash, n, ok := SplitDeliveryKey(good); !ok || n != want || run != "s@2013-06-03T12:00:00Z" || ch != "email" || hash != "00ff" {
+			t.Errorf("%s comes apart into %q %q %q %d %v", good, run, ch, hash, n, ok)
 		}
 	}
 	for _, bad := range []string{"", "/", "s@o", "s@o/", "s@o/email", "s@o/email#", "s@o/#ff", "s/email#ff", "@o/email#ff", "s@/email#ff", "s@o/email#ff#x", "s@o/email#ff/",
 		"s@o/email#ff/0", "s@o/email#ff/1", "s@o/email#ff/-2", "s@o/email#ff/02", "s@o/email#ff/2/3", "s@o/email#ff/x", "s@o/email#ff/99999999999999999999"} {
-		if _, _, _, ok := SplitDeliveryKey(bad); ok {
+		if _, _, _, _, ok := SplitDeliveryKey(bad); ok {
 			t.Errorf("%q was taken for a delivery's key", bad)
 		}
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"almanac/internal/channel"
@@ -14,13 +15,21 @@ import (
 
 // feedbackNames are the attributes of a submission that hold feedback, in the order in which it is told.
 var feedbackNames = []struct {
-	kind channel.FeedbackKind
-	name string
-}{{channel.Bounced, schema.Bounce}, {channel.Complained, schema.Complaint}, {channel.Rejected, schema.Rejection}}
+	kind  channel.FeedbackKind
+	name  string
+	again string // of a resend
+}{
+	{channel.Bounced, schema.Bounce, schema.BounceAgain},
+	{channel.Complained, schema.Complaint, schema.ComplaintAgain},
+	{channel.Rejected, schema.Rejection, schema.RejectionAgain},
+}
 
-func feedbackName(kind channel.FeedbackKind) string {
+func feedbackName(kind channel.FeedbackKind, resend bool) string {
 	for _, n := range feedbackNames {
-		if n.kind == kind {
+		switch {
+		case n.kind == kind && resend:
+			return n.again
+		case n.kind == kind:
 			return n.name
 		}
 	}
@@ -28,13 +37,21 @@ func feedbackName(kind channel.FeedbackKind) string {
 }
 
 // RecordFeedback adds what a mail service said to a submission that is there, unless it has some of this kind; the state
-// stays. schedule.ErrNotFound: the submission is not there (any more).
+// stays. What is said of a resend, known by sub.Resends, stands apart; a later resend's takes its place.
+// schedule.ErrNotFound: the submission is not there (any more).
 func (s *Store) RecordFeedback(ctx context.Context, sub schedule.Submission, f channel.Feedback) error {
-	name := feedbackName(f.Kind)
+	name := feedbackName(f.Kind, sub.Resends > 0)
 	w := write{event: "record " + string(f.Kind), key: subKey(sub), mine: func(it item) bool { return it[name] != nil }}
-	w.condition = "attribute_exists(" + w.expr.name(schema.PK) + ") AND attribute_not_exists(" + w.expr.name(name) + ")"
-	w.update = w.expr.update(update{set: map[string]any{name: compact(map[string]any{schema.FeedbackAt: f.At, schema.FeedbackType: f.Type,
-		schema.FeedbackSub: f.Subtype, schema.Why: f.Why, schema.Detail: f.Detail, schema.FeedbackMail: f.Mail})}})
+	said := compact(map[string]any{schema.FeedbackAt: f.At, schema.FeedbackType: f.Type,
+		schema.FeedbackSub: f.Subtype, schema.Why: f.Why, schema.Detail: f.Detail, schema.FeedbackMail: f.Mail})
+	news := "attribute_not_exists(" + w.expr.name(name) + ")"
+	if sub.Resends > 0 {
+		number := sub.Resends + 1
+		said[schema.FeedbackNumber] = attr(number)
+		news = fmt.Sprintf("(%s OR %s.%s < %s)", news, w.expr.name(name), w.expr.name(schema.FeedbackNumber), w.expr.value(number))
+	}
+	w.condition = "attribute_exists(" + w.expr.name(schema.PK) + ") AND " + news
+	w.update = w.expr.update(update{set: map[string]any{name: said}})
 	err := s.send(ctx, w)
 	var c *schedule.Conflict
 	if errors.As(err, &c) { // refused, and no feedback of this kind stands: there is no such row
@@ -46,12 +63,14 @@ func (s *Store) RecordFeedback(ctx context.Context, sub schedule.Submission, f c
 // decodeFeedback reads a submission's feedback.
 func decodeFeedback(it item, t *times) (fs []channel.Feedback) {
 	for _, n := range feedbackNames {
-		m, ok := it[n.name].(*types.AttributeValueMemberM)
-		if !ok {
-			continue
+		for _, name := range []string{n.name, n.again} {
+			m, ok := it[name].(*types.AttributeValueMemberM)
+			if !ok {
+				continue
+			}
+			fs = append(fs, channel.Feedback{Kind: n.kind, At: t.read(m.Value, schema.FeedbackAt), Type: str(m.Value, schema.FeedbackType), Subtype: str(m.Value, schema.FeedbackSub),
+				Why: str(m.Value, schema.Why), Detail: str(m.Value, schema.Detail), Mail: str(m.Value, schema.FeedbackMail)})
 		}
-		fs = append(fs, channel.Feedback{Kind: n.kind, At: t.read(m.Value, schema.FeedbackAt), Type: str(m.Value, schema.FeedbackType), Subtype: str(m.Value, schema.FeedbackSub),
-			Why: str(m.Value, schema.Why), Detail: str(m.Value, schema.Detail), Mail: str(m.Value, schema.FeedbackMail)})
 	}
 	return fs
 }

@@ -169,7 +169,7 @@ func (s *Store) Abandon(ctx context.Context, sub schedule.Submission, owner stri
 // listed are the attributes of a submission that lists show: all but what its body is rendered from, which is most of it.
 var listed = []string{schema.PK, schema.SK, schema.State, schema.Recipient, schema.Owner, schema.OwnerUntil, schema.Resends, schema.ResendWish,
 	schema.ResendBy, schema.ResendWhy, schema.NotAccepted, schema.Tries, schema.Token, schema.ProviderID, schema.Reason, schema.Detail,
-	schema.RevokedAt, schema.UpdatedAt, schema.RetryAt, schema.Bounce, schema.Complaint, schema.Rejection}
+	schema.RevokedAt, schema.UpdatedAt, schema.RetryAt, schema.Bounce, schema.Complaint, schema.Rejection, schema.BounceAgain, schema.ComplaintAgain, schema.RejectionAgain}
 
 // submissions is a consistent read of a run's submissions, without their bodies.
 func submissions(run string) span {

@@ -310,7 +310,7 @@ func listedWhole(t *testing.T, b *bench) {
 	said := row{schema.FeedbackAt: wall, schema.FeedbackType: "Permanent"}
 	full := subRow(p, "unknown").with(row{schema.OwnerUntil: wall, schema.Resends: 2, schema.ResendWish: "w", schema.ResendBy: "ann", schema.ResendWhy: "because",
 		schema.NotAccepted: true, schema.ProviderID: "ses-1", schema.Reason: "r", schema.Detail: "d", schema.RevokedAt: wall, schema.RetryAt: wall,
-		schema.Bounce: said, schema.Complaint: said, schema.Rejection: said})
+		schema.Bounce: said, schema.Complaint: said, schema.Rejection: said, schema.BounceAgain: said, schema.ComplaintAgain: said, schema.RejectionAgain: said})
 	b.write(t, world{}.add(p.subKey(), full))
 	one, err := b.Submission(t.Context(), p.run(), "email", someoneHash)
 	if err != nil || one.Frozen.BodyHash == "" {

@@ -33,6 +33,7 @@ func feedback(t *testing.T, shared *bench) {
 	b := newBench(t, Harness{DB: shared.tap.DynamoDB.(Client), Advance: shared.advance})
 	defer func() { shared.tap.eventual.Add(b.tap.eventual.Load()) }()
 	t.Run("beside the outcome", func(t *testing.T) { besideTheOutcome(t, b) })
+	t.Run("of resends", func(t *testing.T) { ofResends(t, b) })
 	t.Run("an expired submission is not brought back", func(t *testing.T) { notBroughtBack(t, b) })
 	t.Run("suppress", func(t *testing.T) { suppressed(t, b) })
 	t.Run("lift", func(t *testing.T) { lifted(t, b) })
@@ -71,13 +72,56 @@ func besideTheOutcome(t *testing.T, b *bench) {
 	}
 }
 
+// ofResends: what is said of a resend stands beside what was said of the first request, and a later resend's in its
+// place, in whatever order the service says it, and however often.
+func ofResends(t *testing.T, b *bench) {
+	said := func(request int) channel.Feedback {
+		f := bounced
+		f.At, f.Mail = f.At.Add(-time.Duration(request)*time.Second), fmt.Sprint("mail-", request) // clocks have no say
+		return f
+	}
+	for _, x := range []struct {
+		requests []int
+		want     []int
+	}{
+		{[]int{2}, []int{2}},
+		{[]int{1, 2, 2, 1}, []int{1, 2}},
+		{[]int{2, 1}, []int{1, 2}},
+		{[]int{1, 2, 3}, []int{1, 3}},
+		{[]int{3, 2, 1, 3}, []int{1, 3}},
+		{[]int{11, 9}, []int{11}}, // numbers, not texts
+	} {
+		p := b.place()
+		b.write(t, world{}.add(p.subKey(), subRow(p, "submitted")))
+		for _, n := range x.requests {
+			sub := newSubmission(p)
+			sub.Resends = n - 1
+			if err := b.RecordFeedback(t.Context(), sub, said(n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var want []channel.Feedback
+		for _, n := range x.want {
+			want = append(want, said(n))
+		}
+		list, err := b.Submissions(t.Context(), p.run())
+		if err != nil || len(list) != 1 || !reflect.DeepEqual(list[0].Feedback, want) {
+			t.Errorf("said of %v: %+v, %v; want of %v", x.requests, list, err, x.want)
+		}
+	}
+}
+
 func notBroughtBack(t *testing.T, b *bench) {
 	p := b.place()
 	for _, kind := range []channel.FeedbackKind{channel.Bounced, channel.Complained, channel.Rejected} {
 		f := bounced
 		f.Kind = kind
-		if err := b.RecordFeedback(t.Context(), newSubmission(p), f); !errors.Is(err, schedule.ErrNotFound) {
-			t.Errorf("%s: %v, want not found", kind, err)
+		for resends := range 2 {
+			sub := newSubmission(p)
+			sub.Resends = resends
+			if err := b.RecordFeedback(t.Context(), sub, f); !errors.Is(err, schedule.ErrNotFound) {
+				t.Errorf("%s, %d resends: %v, want not found", kind, resends, err)
+			}
 		}
 	}
 	if it := b.row(t, p.subKey()); len(it) != 0 {
