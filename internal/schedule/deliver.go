@@ -30,6 +30,7 @@ type DeliverLedger interface {
 	Conclude(ctx context.Context, r Run, l Lease, o Outcome) (put []Notice, err error)
 
 	BeforeRecipient(ctx context.Context, r Run, channel, recipientHash string) (Look, error)
+	Submission(ctx context.Context, run, channel, recipientHash string) (Submission, error)
 	Submissions(ctx context.Context, run string) ([]Submission, error)
 	Intend(ctx context.Context, s Submission, expires int64) error
 	Accepted(ctx context.Context, s Submission, providerID string) error
@@ -128,7 +129,7 @@ type work struct {
 	unsure bool            // whether a file was recorded: the reply was lost, and so was the read after it
 	bytes  []byte          // the file's content, read once where it is attached
 	put    []Notice        // what the settle has to tell
-	rest   []Target        // whom this attempt has yet to ask
+	rest   map[string]int  // how many this attempt has yet to ask, by channel
 	turns  map[string]*turns
 }
 

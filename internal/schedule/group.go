@@ -95,8 +95,10 @@ func (g Group) Check() Problems {
 // groupsOf are the distinct groups among recipients, in their order.
 func groupsOf(rs []Recipient) []string {
 	var ids []string
+	seen := map[string]bool{"": true} // most recipients are no group
 	for _, r := range rs {
-		if r.Group != "" && !slices.Contains(ids, r.Group) {
+		if !seen[r.Group] {
+			seen[r.Group] = true
 			ids = append(ids, r.Group)
 		}
 	}

@@ -43,17 +43,14 @@ func admitted(ctx context.Context, from HeadReader, v Version) (map[string]int, 
 	return versions, nil
 }
 
-// expand writes the members of each group in its place, as they are in the given versions. Which group is not there or
-// not for this workspace is definition_invalid.
-func expand(ctx context.Context, from GroupReader, rs []Recipient, workspace string, versions map[string]int) ([]Recipient, error) {
-	if len(groupsOf(rs)) == 0 {
-		return rs, nil
-	}
-	var all []Recipient
+// expand hands over recipients, in the place of each group its members as they are in the given versions, one group after
+// the other: the lists of all of them may take more memory than there is. Which group is not there or not for this
+// workspace is definition_invalid.
+func expand(ctx context.Context, from GroupReader, rs []Recipient, workspace string, versions map[string]int, each func([]Recipient)) error {
 	read := map[string]bool{}
-	for _, r := range rs {
+	for i, r := range rs {
 		if r.Group == "" {
-			all = append(all, r)
+			each(rs[i : i+1])
 			continue
 		}
 		if read[r.Group] {
@@ -61,36 +58,43 @@ func expand(ctx context.Context, from GroupReader, rs []Recipient, workspace str
 		}
 		read[r.Group] = true
 		if versions[r.Group] == 0 {
-			return nil, failure.New(failure.DefinitionInvalid, "there was no group %s when the run was admitted", r.Group)
+			return failure.New(failure.DefinitionInvalid, "there was no group %s when the run was admitted", r.Group)
 		}
 		g, err := from.GroupVersion(ctx, r.Group, versions[r.Group])
 		switch {
 		case errors.Is(err, ErrNotFound):
-			return nil, failure.New(failure.DefinitionInvalid, "version %d of group %s is not there any more", versions[r.Group], r.Group)
+			return failure.New(failure.DefinitionInvalid, "version %d of group %s is not there any more", versions[r.Group], r.Group)
 		case err != nil:
-			return nil, err
+			return err
 		case !serves(g.Workspaces, workspace):
-			return nil, failure.New(failure.DefinitionInvalid, "group %s, version %d, may not be used by workspace %s", r.Group, versions[r.Group], workspace)
+			return failure.New(failure.DefinitionInvalid, "group %s, version %d, may not be used by workspace %s", r.Group, versions[r.Group], workspace)
 		}
-		all = append(all, g.Recipients...)
+		each(g.Recipients)
 	}
-	return all, nil
+	return nil
 }
 
 // wholeTargets are the distinct recipients of a definition with its groups written out. More than a run may have are
 // definition_invalid, with how many and whose they are.
 func wholeTargets(ctx context.Context, from GroupReader, rs []Recipient, workspace string, versions map[string]int) ([]Target, error) {
-	list, err := expand(ctx, from, rs, workspace, versions)
+	var all []Target
+	seen := map[string]bool{}
+	err := expand(ctx, from, rs, workspace, versions, func(list []Recipient) {
+		distinct(list, seen, func(t Target) {
+			if len(all) < MaxRecipients { // more are counted only
+				all = append(all, t)
+			}
+		})
+	})
 	if err != nil {
 		return nil, err
 	}
-	all := Targets(list)
-	if len(all) > MaxRecipients {
+	if len(seen) > MaxRecipients {
 		var names []string
 		for _, id := range groupsOf(rs) {
 			names = append(names, fmt.Sprintf("%s (version %d)", id, versions[id]))
 		}
-		return nil, failure.New(failure.DefinitionInvalid, "%d recipients with the members of %s; a run has at most %d", len(all), strings.Join(names, ", "), MaxRecipients)
+		return nil, failure.New(failure.DefinitionInvalid, "%d recipients with the members of %s; a run has at most %d", len(seen), strings.Join(names, ", "), MaxRecipients)
 	}
 	return all, nil
 }
@@ -123,13 +127,10 @@ func (w *work) presence(ctx context.Context, s Schedule) error {
 		return nil
 	}
 	there := slices.DeleteFunc(slices.Clone(current.Recipients), func(r Recipient) bool { return r.Group != "" && versions[r.Group] == 0 })
-	list, err := expand(ctx, w.Ledger, there, s.Workspace, versions)
-	if err != nil {
-		return err
+	live := map[string]bool{}
+	err = expand(ctx, w.Ledger, there, s.Workspace, versions, func(list []Recipient) { distinct(list, live, func(Target) {}) })
+	if err == nil {
+		w.live = live
 	}
-	w.live = map[string]bool{}
-	for _, t := range Targets(list) {
-		w.live[t.key()] = true
-	}
-	return nil
+	return err
 }

@@ -199,13 +199,7 @@ func (w *work) turn(ctx context.Context, channelName string) error {
 		h = &turns{}
 		w.turns[channelName] = h
 	}
-	wanted := 0
-	for _, t := range w.rest {
-		if t.Channel() == channelName {
-			wanted++
-		}
-	}
-	err := w.await(ctx, h, channelName, wanted, w.lease.End.Add(-w.Timing.LeaseMargin.Std()-w.Timing.Reserve.Std()))
+	err := w.await(ctx, h, channelName, w.rest[channelName], w.lease.End.Add(-w.Timing.LeaseMargin.Std()-w.Timing.Reserve.Std()))
 	var none noTurn
 	switch {
 	case !errors.As(err, &none):

@@ -17,11 +17,16 @@ type Target struct {
 
 func (t Target) key() string { return t.Channel() + "#" + t.Hash }
 
-// Targets are the distinct recipients, in the order of the list, in which groups are written out. An address that cannot be normalised was
-// refused when the definition was saved; should one be met here, it is hashed as it stands.
+// Targets are the distinct recipients, in the order of the list; a group, whose members it does not know, is none.
 func Targets(list []Recipient) []Target {
 	var targets []Target
-	seen := map[string]bool{}
+	distinct(list, map[string]bool{}, func(t Target) { targets = append(targets, t) })
+	return targets
+}
+
+// distinct notes each recipient of a list in seen, by key, and hands over those that were not there. An address that cannot
+// be normalised was refused when the definition was saved; should one be met here, it is hashed as it stands.
+func distinct(list []Recipient, seen map[string]bool, fresh func(Target)) {
 	for _, r := range list {
 		if r.Group != "" {
 			continue
@@ -33,10 +38,9 @@ func Targets(list []Recipient) []Target {
 		t := Target{r, channel.RecipientHash(r.Channel(), normal)}
 		if !seen[t.key()] {
 			seen[t.key()] = true
-			targets = append(targets, t)
+			fresh(t)
 		}
 	}
-	return targets
 }
 
 // TargetReader reads whom a run sends to.
@@ -95,8 +99,11 @@ func (w *work) deliver(ctx context.Context) error {
 	}
 	var passing *failure.Failure
 	list := append(fresh, again...)
+	w.rest = map[string]int{}
+	for _, t := range list {
+		w.rest[t.Channel()]++
+	}
 	for i, t := range list {
-		w.rest = list[i:]
 		if err := w.timeFor(ctx); err != nil {
 			if passing != nil && (i >= len(fresh) || !w.fresh) {
 				return passing // everybody was asked: the receiver's wish counts, not this invocation's time
@@ -104,6 +111,7 @@ func (w *work) deliver(ctx context.Context) error {
 			return err
 		}
 		err := w.one(ctx, t)
+		w.rest[t.Channel()]--
 		if err == nil {
 			continue
 		}

@@ -1,7 +1,10 @@
 package schedule_test
 
 import (
+	"context"
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -354,5 +357,61 @@ func TestAZoneLeftOpenIsTheWorkspaces(t *testing.T) {
 	}
 	if c, err = w.editor.Apply(ctx, d, "ann", 0); err != nil || c.Action != "unchanged" {
 		t.Errorf("%+v %v", c, err)
+	}
+}
+
+// A worker takes send times for the mails that it has yet to send, whoever else is on the list.
+func TestAWorkerTakesSendTimesForItsMailsAlone(t *testing.T) {
+	w := newWorld(t, mailRate(5))
+	run := w.admitted(w.definition("s", append(mails(12), "b", "c", "e")...))
+	watched := w.watchTakes()
+	w.deliver()
+	w.wantState(run, schedule.Succeeded, "")
+	if want := []time.Duration{schedule.TurnSpan, 400 * time.Millisecond}; !slices.Equal(watched.span, want) {
+		t.Errorf("12 mails took %v, want %v", watched.span, want)
+	}
+}
+
+// crowds are groups of as many members as there can be, no two alike, made when they are read. live is the most memory
+// that was in use then.
+type crowds struct {
+	schedule.TargetReader
+	live uint64
+}
+
+func (c *crowds) RunTargets(context.Context, schedule.Run) ([]string, error) { return nil, nil }
+
+func (c *crowds) GroupVersion(_ context.Context, id string, n int) (schedule.GroupVersion, error) {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	c.live = max(c.live, m.HeapAlloc)
+	v := schedule.GroupVersion{Number: n, Group: schedule.Group{ID: id, Workspaces: []string{"*"}}}
+	for i := range schedule.MaxRecipients {
+		v.Recipients = append(v.Recipients, schedule.Recipient{Webhook: fmt.Sprintf("https://%s.example.com/%d/%s", id, i, strings.Repeat("x", 300)), Secret: "ops"})
+	}
+	return v, nil
+}
+
+// The members of all groups that a schedule can name may be more than fit a function's memory: they are counted, and not
+// held.
+func TestMembersOfManyGroupsAreCountedAndNotHeld(t *testing.T) {
+	var def schedule.Version
+	run := schedule.Run{Workspace: "EWR", Groups: map[string]int{}}
+	for i := range schedule.MaxGroups {
+		id := fmt.Sprintf("g%d", i)
+		def.Recipients = append(def.Recipients, schedule.Recipient{Group: id})
+		run.Groups[id] = 1
+	}
+	var before runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	c := &crowds{}
+	_, err := schedule.RecipientsOf(ctx, c, run, def)
+	if err == nil || !strings.Contains(err.Error(), "200000 recipients with the members of g0 (version 1), ") {
+		t.Errorf("%v", err)
+	}
+	if took := int64(c.live) - int64(before.HeapAlloc); took > 40<<20 {
+		t.Errorf("%d groups took %d MiB", schedule.MaxGroups, took>>20)
 	}
 }

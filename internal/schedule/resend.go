@@ -238,11 +238,10 @@ func (w *work) recipient(ctx context.Context, sub Submission) (Target, error) {
 func (d *Deliverer) lapsed(ctx context.Context, id string, log *slog.Logger) error {
 	run, channelName, hash, _, _ := schema.SplitResendID(id)
 	w := &work{Deliverer: d, id: run, log: log}
-	subs, err := w.byTarget(ctx)
-	if err != nil {
+	sub, err := d.Ledger.Submission(ctx, run, channelName, hash)
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	sub := subs[channelName+"#"+hash]
 	if sub.State != Pending || sub.Resends == 0 {
 		return nil // expired, carried out, or still unknown
 	}

@@ -103,5 +103,5 @@ func (e *Editor) linked(ctx context.Context, r Run, hash string) (Submission, er
 		}
 		return sub, err
 	}
-	return Submission{}, Problems{input.Wrong("recipient", fmt.Sprintf("%q", hash), wantRecipient + "; this one was given no link")}
+	return Submission{}, Problems{input.Wrong("recipient", fmt.Sprintf("%q", hash), wantRecipient+"; this one was given no link")}
 }

@@ -62,9 +62,6 @@ func (w *work) once(ctx context.Context, t Target, sub Submission, look Look) er
 	if wait := sub.RetryAt.Sub(w.Clocks.Wall()); reason == "" && sub.NotAccepted && wait > 0 {
 		return failure.New(failure.SendThrottled, "the receiver asked to be left alone until %s", sub.RetryAt.Format(time.RFC3339)).After(wait)
 	}
-	if err := w.timeFor(ctx); err != nil {
-		return err
-	}
 	doubtful := !sub.NotAccepted
 	take := Take{Owner: w.lease.Token, HonoursKeys: ch.HonoursKeys(), KeepMark: reason != "" && sub.NotAccepted}
 	if reason == "" && sub.Frozen.BodyHash == "" {
@@ -78,6 +75,9 @@ func (w *work) once(ctx context.Context, t Target, sub Submission, look Look) er
 		if err := w.turn(ctx, t.Channel()); err != nil {
 			return err
 		}
+	}
+	if err := w.timeFor(ctx); err != nil {
+		return err
 	}
 	sub.UpdatedAt = w.Clocks.Wall()
 	if err := w.Ledger.TakeOver(ctx, sub, take); err != nil {

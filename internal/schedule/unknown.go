@@ -84,5 +84,5 @@ func (e *Editor) asked(ctx context.Context, id, hash string) (Submission, error)
 			return sub, err
 		}
 	}
-	return Submission{}, Problems{input.Wrong("recipient", orMissing(hash), want + "; this one was not asked")}
+	return Submission{}, Problems{input.Wrong("recipient", orMissing(hash), want+"; this one was not asked")}
 }
