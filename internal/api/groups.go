@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"almanac/internal/api/routes"
@@ -167,6 +168,13 @@ func (s *server) planGroup(ctx context.Context, in *struct {
 	change, err := s.Editor.PlanGroup(ctx, g)
 	if rightIn(caller(ctx), h.Workspaces) < routes.Operator {
 		change.Diff = slices.Compact(withoutAddresses(change.Diff))
+	}
+	if len(seen(h.Workspaces, caller(ctx))) < len(h.Workspaces) {
+		for i, line := range change.Diff {
+			if strings.HasPrefix(line, "workspaces: ") {
+				change.Diff[i] = "workspaces: differ (some that may use the group are not yours to see)"
+			}
+		}
 	}
 	return &reply[ChangeView]{changeView(change)}, err
 }

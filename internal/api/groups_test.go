@@ -41,6 +41,13 @@ func TestAGroupBelongsToEachWorkspaceThatUsesIt(t *testing.T) {
 		}
 		a.want(x.status)
 	}
+	for who, want := range map[string]string{"viewer@EWR": "workspaces: differ (some that may use the group are not yours to see)", "viewer": "workspaces: EWR, JFK → EWR"} {
+		var v ChangeView
+		c.as(who, "POST", "/groups/shared/plan", groupOf("shared", "EWR")).want(200).into(&v)
+		if !slices.Equal(v.Diff, []string{want}) {
+			t.Errorf("%s plans %q, want %q", who, v.Diff, want)
+		}
+	}
 	var l struct{ Items []GroupView }
 	for who, want := range map[string][]string{"viewer": {"all", "ewr-managers", "jfk-managers", "new", "shared"}, "viewer@EWR": {"all", "ewr-managers", "new", "shared"}, "viewer@LGA": {"all"}} {
 		c.as(who, "GET", "/groups", "").want(200).into(&l)
