@@ -20,10 +20,10 @@ type tokens struct {
 }
 
 // newAPI makes the API's function and what stands in front of it, and returns its address without a trailing slash.
-func newAPI(stack awscdk.Stack, d Deployment, s storage, made delivery) (string, error) {
+func newAPI(stack awscdk.Stack, d Deployment, s storage, made delivery, m months) (string, error) {
 	scope := constructs.NewConstruct(stack, jsii.String("Api"))
 	accepted := newTokens(stack, scope, d)
-	f := newAPIFunction(scope, d, s, made, accepted)
+	f := newAPIFunction(scope, d, s, made, m, accepted)
 	output(stack, "ApiFunction", *f.FunctionName())
 	address, err := "", error(nil)
 	if d.Profile.Cloud.HTTPAPI {
@@ -50,12 +50,17 @@ func newTokens(stack awscdk.Stack, scope constructs.Construct, d Deployment) tok
 	return t
 }
 
-func newAPIFunction(scope constructs.Construct, d Deployment, s storage, made delivery, accepted tokens) awslambda.Function {
-	environment := map[string]string{
-		boot.EnvSchedulesTable: *s.schedules.TableName(),
-		boot.EnvFilesBucket:    *s.files.BucketName(),
-		boot.EnvQueryQueue:     *made.query.queue.QueueUrl(),
-	}
+func newAPIFunction(scope constructs.Construct, d Deployment, s storage, made delivery, m months, accepted tokens) awslambda.Function {
+	plan, dispatch := d.functions["snapshot-plan"], d.functions["snapshot-dispatch"]
+	environment := m.environment(map[string]string{
+		boot.EnvFilesBucket:      *s.files.BucketName(),
+		boot.EnvQueryQueue:       *made.query.queue.QueueUrl(),
+		boot.EnvDataBucket:       *s.data.BucketName(), // watermarks of months that people ask for
+		boot.EnvSnapshotsBucket:  *s.months.BucketName(),
+		boot.EnvAttemptMachine:   m.machine,
+		boot.EnvSnapshotPlan:     *plan.FunctionName(),
+		boot.EnvSnapshotDispatch: *dispatch.FunctionName(),
+	})
 	if !d.Profile.Cloud.HTTPAPI {
 		environment[boot.EnvIssuer], environment[boot.EnvAudience] = accepted.issuer, strings.Join(accepted.audience, ",")
 	}
@@ -68,8 +73,14 @@ func newAPIFunction(scope constructs.Construct, d Deployment, s storage, made de
 			onIndexes(s.schedules, schema.IndexDirectory),
 			toSend(d, made.query.queue),
 			onObjects(s.files, "files/", "s3:GetObject"), // whose signature a link carries for a minute
-			toTellMissing(s.files),
+			toTellMissing(s.files, s.data, s.months),
 			onObjects(s.files, schema.ListPrefix, "s3:PutObject", "s3:GetObject"),
+			onTable(s.snapshots, "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"),
+			onIndexes(s.snapshots, schema.IndexDirectory, schema.IndexWork), // definitions and owners; who waits for a slot
+			onObjects(s.months, snapshotPrefix, "s3:GetObject"),             // manifests and files; a link to one for a minute
+			onObjects(s.data, "", "s3:GetObject"),
+			allow([]string{m.jobs}, "states:StopExecution"), // of what is cancelled
+			toAsk(plan), toAsk(dispatch),
 		},
 	})
 }

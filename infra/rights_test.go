@@ -102,6 +102,12 @@ func allowed(p Profile) map[string]map[string]string {
 			table + "/index/directory": "dynamodb: Query",
 			queue:                      send, "StorageFiles/files/*": "s3: GetObject",
 			"StorageFiles": "s3: ListBucket", "StorageFiles/recipients/*": "s3: GetObject PutObject",
+			"StorageSnapshots":                 "dynamodb: BatchGetItem ConditionCheckItem GetItem PutItem Query UpdateItem",
+			"StorageSnapshots/index/directory": "dynamodb: Query", "StorageSnapshots/index/work": "dynamodb: Query",
+			"StorageMonths": "s3: ListBucket", "StorageMonths/snapshots/*": "s3: GetObject",
+			"StorageData": "s3: ListBucket", "StorageData/*": "s3: GetObject",
+			"attempts' executions": "states: StopExecution",
+			"SnapshotsPlan":        "lambda: InvokeFunction", "SnapshotsDispatch": "lambda: InvokeFunction",
 		},
 	}
 	const months, files = "StorageSnapshots", "StorageMonths"

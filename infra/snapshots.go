@@ -39,7 +39,7 @@ type months struct {
 	jobs    string // ARN of its executions, as a pattern
 }
 
-func newSnapshots(stack awscdk.Stack, d Deployment, s storage) error {
+func newSnapshots(stack awscdk.Stack, d Deployment, s storage) (months, error) {
 	name := "almanac-" + d.Profile.Stage + "-attempts"
 	arn := func(kind, name string) string {
 		return *stack.FormatArn(&awscdk.ArnComponents{Service: jsii.String("states"), Resource: jsii.String(kind),
@@ -49,14 +49,14 @@ func newSnapshots(stack awscdk.Stack, d Deployment, s storage) error {
 	dispatch := m.dispatch()
 	step := m.step(dispatch)
 	if err := m.workflow(name, step); err != nil {
-		return err
+		return m, err
 	}
 	output(stack, "SnapshotPlanFunction", *m.plan(dispatch).FunctionName())
 	output(stack, "SnapshotDispatchFunction", *dispatch.FunctionName())
 	output(stack, "SnapshotStepFunction", *step.FunctionName())
 	output(stack, "SnapshotReconcileFunction", *m.reconcile(dispatch).FunctionName())
 	output(stack, "AttemptMachineArn", m.machine)
-	return nil
+	return m, nil
 }
 
 // environment is what these functions have in common, and what one has besides.

@@ -64,16 +64,17 @@ func NewStack(scope constructs.Construct, d Deployment) (awscdk.Stack, error) {
 	if err != nil {
 		return nil, err
 	}
+	months, err := newSnapshots(stack, d, storage)
+	if err != nil {
+		return nil, err
+	}
 	// The API's function sends to delivery's queue, and delivery's functions write the API's address into links.
-	address, err := newAPI(stack, d, storage, delivery)
+	address, err := newAPI(stack, d, storage, delivery, months)
 	if err != nil {
 		return nil, err
 	}
 	delivery.work(stack, d, storage, address, mail.set)
 	mail.work(stack, d, storage)
-	if err := newSnapshots(stack, d, storage); err != nil {
-		return nil, err
-	}
 	newAlarms(stack, d, map[string]lane{"QueryRuns": delivery.query, "MailEvents": mail.lane})
 	output(stack, "SecretPrefix", d.secretPrefix())
 	output(stack, "MailFrom", d.Settings.MailFrom)

@@ -34,6 +34,7 @@ const (
 	EnvSnapshotsBucket  = "SNAPSHOTS_BUCKET"  // files of snapshots
 	EnvAttemptMachine   = "ATTEMPT_MACHINE"   // ARN of the state machine whose executions are the attempt jobs
 	EnvSnapshotDispatch = "SNAPSHOT_DISPATCH" // function that is asked for a dispatch
+	EnvSnapshotPlan     = "SNAPSHOT_PLAN"     // function that is asked to plan
 	EnvSnapshotTiming   = "SNAPSHOT_TIMING"   // snapshot.Timing as JSON
 
 	// Where no authorizer stands in front of the API (a local cloud without HTTP APIs), its function verifies tokens
@@ -69,6 +70,7 @@ type Config struct {
 	SnapshotsBucket  string
 	AttemptMachine   string
 	SnapshotDispatch string
+	SnapshotPlan     string
 	SnapshotTiming   snapshot.Timing
 }
 
@@ -91,7 +93,7 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 		PublicURL: strings.TrimRight(get(EnvPublicURL), "/"), SecretPrefix: get(EnvSecretPrefix), Metrics: get(EnvMetrics),
 		Endpoint: get("AWS_ENDPOINT_URL"), Issuer: get(EnvIssuer), Audience: list(get(EnvAudience)),
 		SnapshotsTable: get(EnvSnapshotsTable), SnapshotsBucket: get(EnvSnapshotsBucket), AttemptMachine: get(EnvAttemptMachine),
-		SnapshotDispatch: get(EnvSnapshotDispatch), SnapshotTiming: snapshot.DefaultTiming(),
+		SnapshotDispatch: get(EnvSnapshotDispatch), SnapshotPlan: get(EnvSnapshotPlan), SnapshotTiming: snapshot.DefaultTiming(),
 	}
 	if c.Stage == "" {
 		bad(EnvStage, "", "the stage's name")

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,19 +21,22 @@ import (
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
 	"almanac/internal/store"
+	"almanac/internal/storetest"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambda/messages"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
 const testMachine = "arn:aws:states:eu-central-1:111122223333:stateMachine:almanac-test-attempts"
 
 func snapshotFunction(machine string) *Function {
 	return &Function{Config: Config{Stage: "test", SnapshotsTable: "Snapshots", SnapshotsBucket: "snapshots", DataBucket: "data", AttemptMachine: machine,
-		SnapshotDispatch: "dispatch", SnapshotTiming: snapshot.DefaultTiming(), Timing: schedule.DefaultTiming()},
+		SnapshotDispatch: "dispatch", SnapshotPlan: "plan", SnapshotTiming: snapshot.DefaultTiming(), Timing: schedule.DefaultTiming()},
 		AWS: aws.Config{Region: "eu-central-1"}, Log: slog.New(slog.DiscardHandler), Store: store.New(nil, "Schedules", "test"), Count: NewMetrics(io.Discard, "", "test", time.Now),
 		Clocks: schedule.Clocks{Wall: time.Now, Business: func(context.Context) (time.Time, error) { return time.Now(), nil }}}
 }
@@ -54,7 +58,15 @@ func TestSnapshotFunctionsAreWhole(t *testing.T) {
 	if s := f.Stepper(); s.Run == nil || s.Busy == nil || s.Busy() {
 		t.Errorf("stepper %+v", s)
 	}
+	m, err := f.Months()
+	if e := m.Editor; err != nil || m.Ledger == nil || e.Ledger == nil || e.Watermark == nil || e.Serves == nil || e.Jobs == nil || e.Dispatch == nil || e.Token == nil || e.Timing.Validate() != nil ||
+		m.Board.Ledger == nil || m.Board.Clocks.Business == nil || m.Files.Ledger == nil || m.Files.Objects == nil || m.Planner.Function != "plan" || m.Sign == nil {
+		t.Errorf("months %+v, %v", m, err)
+	}
 	none := snapshotFunction("almanac")
+	if _, err := none.Months(); err == nil {
+		t.Error("months are wired over a state machine that is none")
+	}
 	_, planErr := none.Planner()
 	_, dispatchErr := none.SnapshotDispatcher()
 	_, reconcileErr := none.Reconciler()
@@ -206,5 +218,40 @@ func TestTheSwitchOfDispatchHoldsThatOfSnapshots(t *testing.T) {
 	f.Store.Pause = func(context.Context, time.Duration) error { return errors.New("no time") }
 	if _, err := f.dispatchOff(t.Context()); err == nil {
 		t.Error("a switch that cannot be read is an error, not on")
+	}
+}
+
+// TestASourceServesWhoItIsOpenTo: what a definition's source is held against.
+func TestASourceServesWhoItIsOpenTo(t *testing.T) {
+	wall := func() time.Time { return time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC) }
+	db := memcloud.NewDynamo(wall)
+	f := snapshotFunction(testMachine)
+	f.Store = store.New(db, "Schedules", "test")
+	if _, err := f.serves(t.Context(), "flights", "EWR"); err == nil {
+		t.Error("a store that is not there says who may use what")
+	}
+	if _, err := db.CreateTable(t.Context(), storetest.TableInput("Schedules")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Store.PutSource(t.Context(), schedule.SourceConfig{Name: "flights", Engine: "sqlite", Object: "f.sqlite", Workspaces: []string{"EWR"}}, schedule.Audit{ID: "a", Subject: "s", At: wall()}); err != nil {
+		t.Fatal(err)
+	}
+	for of, want := range map[[2]string]bool{{"flights", "EWR"}: true, {"flights", "JFK"}: false, {"nothing", "EWR"}: false} {
+		if got, err := f.serves(t.Context(), of[0], of[1]); err != nil || got != want {
+			t.Errorf("source %s serves %s: %v, %v", of[0], of[1], got, err)
+		}
+	}
+}
+
+func TestAFileOfAMonthIsSignedUnderItsName(t *testing.T) {
+	presign := s3.NewPresignClient(s3.New(s3.Options{Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}))
+	address, err := signer(presign, "months")(t.Context(), "snapshots/EWR/c.csv.gz", "EWR.csv.gz", time.Minute)
+	u, bad := url.Parse(address)
+	if err != nil || bad != nil || !strings.HasPrefix(u.Host, "months.") || u.Path != "/snapshots/EWR/c.csv.gz" || u.Query().Get("X-Amz-Expires") != "60" || !strings.Contains(u.Query().Get("response-content-disposition"), "EWR.csv.gz") {
+		t.Errorf("%s, %v", address, err)
+	}
+	refusing := s3.NewPresignClient(s3.New(s3.Options{Region: "eu-central-1"}))
+	if _, err := signer(refusing, "")(t.Context(), "x", "x", time.Minute); err == nil {
+		t.Error("an address without a bucket is signed")
 	}
 }

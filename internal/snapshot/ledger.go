@@ -134,6 +134,8 @@ type PeopleLedger interface {
 	RollBack(ctx context.Context, read Pointer, to Run, a Audit) error
 	// Versions lists all runs of a period, the latest first.
 	Versions(ctx context.Context, p Period) ([]Run, error)
+	// AuditIDs are the ids of the audits of a subject.
+	AuditIDs(ctx context.Context, subject string) ([]string, error)
 }
 
 // ReconcileLedger is what the reconciler asks beside the dispatcher.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 )
 
 // Once names a person's request, so that asking it again finds the version that it made and makes no other one. Who and
@@ -72,7 +73,8 @@ func (e *Editor) once(ctx context.Context, p Period, o Once, act func(*Editor) (
 	return r, err == nil, err
 }
 
-// under is the editor whose plannings bear the request's token.
+// under is the editor whose requests' audits bear the request's token: a run's row is written with each chunk, and must not
+// grow by it.
 func (e *Editor) under(o Once) *Editor {
 	if o.Key == "" {
 		return e
@@ -92,21 +94,21 @@ func (e *Editor) made(ctx context.Context, p Period, o Once) (Run, bool, error) 
 		return Run{}, false, err
 	}
 	for _, r := range runs {
-		if r.Token == o.token() {
-			return r, true, nil
+		if r.RequestedBy == "" {
+			continue // the planner's
 		}
-		if name, _, ok := cutToken(r.Token); ok && name == o.name() {
-			return r, false, &Conflict{Event: string(Request), Why: fmt.Sprintf("%s: it has made %s", KeyReused, r.ID()), Run: &r}
+		ids, err := e.Ledger.AuditIDs(ctx, r.ID())
+		if err != nil {
+			return Run{}, false, err
+		}
+		for _, id := range ids {
+			if id == o.token() {
+				return r, true, nil
+			}
+			if strings.HasPrefix(id, o.name()+".") {
+				return r, false, &Conflict{Event: string(Request), Why: fmt.Sprintf("%s: it has made %s", KeyReused, r.ID()), Run: &r}
+			}
 		}
 	}
 	return Run{}, false, nil
-}
-
-// cutToken takes a request's token apart; planners' tokens are none.
-func cutToken(token string) (name, what string, ok bool) {
-	const part = 2 * 16
-	if len(token) != 2*part+1 || token[part] != '.' {
-		return "", "", false
-	}
-	return token[:part], token[part+1:], true
 }

@@ -103,7 +103,6 @@ type Run struct {
 	Verdict *Verdict
 	Query   Query // of an engine whose queries run apart; zero: none was recorded
 
-	Token       string // of the planning: who asks again under the same one finds this run
 	RequestedBy string
 	RequestWhy  string
 	Accepted    []Acceptance // checks that a person accepts, each with the value found

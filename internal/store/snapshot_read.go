@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"strings"
+	"time"
 
 	"almanac/internal/calendar"
 	"almanac/internal/schedule"
@@ -100,4 +101,14 @@ func (s *Snapshots) DefinitionVersions(ctx context.Context, sc snapshot.Scope, t
 // Audits of a run's id, or of snapshot.DefinitionSubject or snapshot.OwnerSubject, the latest first.
 func (s *Snapshots) Audits(ctx context.Context, subject, from string, limit int) ([]schedule.Audit, string, error) {
 	return s.Store.Audits(ctx, subject, from, limit)
+}
+
+// AuditIDs are the ids of a subject's audits, the latest first.
+func (s *Snapshots) AuditIDs(ctx context.Context, subject string) (ids []string, err error) {
+	err = s.each(ctx, below(schema.AuditKey(subject, time.Time{}, "").PK, "", true), 0, func(it item) error {
+		_, id, _ := strings.Cut(string(keyOf(it).SK), "#")
+		ids = append(ids, id)
+		return nil
+	})
+	return ids, err
 }

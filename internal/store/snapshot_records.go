@@ -69,7 +69,7 @@ func decodeSnapshot(it item) (snapshot.Run, error) {
 		StartedAt: t.read(it, schema.StartedAt), Attempts: num(it, schema.Attempts), Failures: num(it, schema.Failures), NextAt: t.read(it, schema.NextAttempt),
 		ErrorCode: str(it, schema.ErrorCode), ErrorText: str(it, schema.ErrorText), FailedIn: snapshot.State(str(it, schema.FailedIn)),
 		Mode: snapshot.Mode(str(it, schema.Mode)), Generation: num(it, schema.Generation), Cursor: decodeCursor(it),
-		Token: str(it, schema.AdmittedBy), RequestedBy: str(it, schema.RequestedBy), RequestWhy: str(it, schema.RequestWhy), Reason: str(it, schema.Reason), ReasonText: str(it, schema.ReasonText),
+		RequestedBy: str(it, schema.RequestedBy), RequestWhy: str(it, schema.RequestWhy), Reason: str(it, schema.Reason), ReasonText: str(it, schema.ReasonText),
 		CancelledBy: str(it, schema.CancelledBy), CreatedAt: t.read(it, schema.CreatedAt), SettledAt: t.read(it, schema.SettledAt), Timeline: list(it, schema.Timeline),
 		Query: snapshot.Query{Number: num(it, schema.QueryNumber), For: str(it, schema.QueryFor), ID: str(it, schema.QueryID), Ended: flag(it, schema.QueryEnded)},
 	}

@@ -14,10 +14,14 @@ import (
 )
 
 func main() {
-	f := boot.Must(boot.Start(context.Background(), boot.EnvQueryQueue, boot.EnvFilesBucket))
+	f := boot.Must(boot.Start(context.Background(), boot.EnvQueryQueue, boot.EnvFilesBucket, boot.EnvDataBucket, boot.EnvSnapshotsTable, boot.EnvSnapshotsBucket,
+		boot.EnvAttemptMachine, boot.EnvSnapshotDispatch, boot.EnvSnapshotPlan))
+	months, err := f.Months()
+	boot.Must(f, err)
 	a := api.API{
 		Editor: f.Editor(), Reader: f.Store, Links: f.LinkService(), Claims: claims(f.Config),
-		Log: f.Log, Now: f.Clocks.Wall, NewID: boot.Token, Version: boot.Version,
+		Months: api.Months{Editor: months.Editor, Reader: months.Ledger, Board: months.Board, Files: months.Files, Planner: months.Planner, Sign: months.Sign},
+		Log:    f.Log, Now: f.Clocks.Wall, NewID: boot.Token, Version: boot.Version,
 	}
 	if f.Config.Local != "" {
 		a.Clock = f.ClockControl()

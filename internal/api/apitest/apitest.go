@@ -16,6 +16,8 @@ import (
 	"almanac/internal/memcloud"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+	"almanac/internal/snapshot"
+	"almanac/internal/snapshot/snapshottest"
 	"almanac/internal/store"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -30,6 +32,8 @@ type Product struct {
 	DB    *memcloud.Dynamo
 	Files *memcloud.S3 // the bucket "files"
 	API   api.API
+
+	Months *snapshottest.World // monthly snapshots behind the API
 
 	mu       sync.Mutex
 	now      time.Time
@@ -56,7 +60,12 @@ func New(t testing.TB) *Product {
 	p.Store.Pause = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	timing := schedule.DefaultTiming()
+	p.Months = snapshottest.New(t, p.DB, p.Store, snapshot.Clocks{Wall: p.Wall, Business: p.Business})
 	p.API = api.API{
+		Months: api.Months{Editor: p.Months.Editor, Reader: p.Months.Ledger, Board: p.Months.Board, Files: p.Months.Files, Planner: p.Months,
+			Sign: func(_ context.Context, object, name string, life time.Duration) (string, error) {
+				return fmt.Sprintf("https://months.example/%s?name=%s&life=%s&signature=%s", object, name, life, p.ID()), nil
+			}},
 		Editor: &schedule.Editor{Ledger: p.Store, Queue: p, Clocks: schedule.Clocks{Wall: p.Wall, Business: p.Business}, Timing: timing, Token: p.ID, Log: log},
 		Reader: p.Store,
 		Links: &schedule.Links{Ledger: p.Store, Wall: p.Wall, Token: p.ID, Timing: timing, Sign: func(_ context.Context, f schedule.RecordedFile, life time.Duration) (string, error) {
