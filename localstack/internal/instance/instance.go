@@ -185,7 +185,13 @@ func (i Instance) Venv() string {
 func (i Instance) Bin() string       { return filepath.Join(i.Local(), "bin") }
 func (i Instance) DemoData() string  { return filepath.Join(i.Local(), "demo-data") }
 func (i Instance) FlightsDB() string { return filepath.Join(i.DemoData(), "flights.sqlite") }
-func (i Instance) Stamps() string    { return filepath.Join(i.Local(), "stamps") }
+
+// WeatherDB is the demo's weather; IncompleteWeatherDB is the same with readings missing.
+func (i Instance) WeatherDB() string { return filepath.Join(i.DemoData(), "weather.sqlite") }
+func (i Instance) IncompleteWeatherDB() string {
+	return filepath.Join(i.DemoData(), "weather-incomplete.sqlite")
+}
+func (i Instance) Stamps() string { return filepath.Join(i.Local(), "stamps") }
 
 // AWSEnv is what a client of this instance needs; any credentials do, since these are the account's own.
 func (i Instance) AWSEnv() []string {

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cognitoidentityprovider"
 	cognito "github.com/aws/aws-sdk-go-v2/service/cognitoidentityprovider/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	secretsmanagertypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 	"github.com/aws/aws-sdk-go-v2/service/ses"
@@ -41,8 +42,9 @@ const (
 
 // Names in the deployed app that the demo's definitions use.
 const (
-	FlightsKey  = "flights.sqlite" // the demo data's key in the data bucket
-	DemoWebhook = "demo"           // the webhook secret's name, behind the stack's prefix
+	FlightsKey  = "flights.sqlite" // the demo data's keys in the data bucket
+	WeatherKey  = "weather.sqlite"
+	DemoWebhook = "demo" // the webhook secret's name, behind the stack's prefix
 )
 
 // User is a person of the demo.
@@ -84,6 +86,7 @@ func (s Seeder) All(ctx context.Context) error {
 	}{
 		{"make the demo's users", s.Users},
 		{"upload the demo data", s.Data},
+		{"upload the demo's weather, of which readings are missing", s.IncompleteWeather},
 		{"store the webhook's secret", s.Secret},
 		{"verify the sender of mail", s.Mail},
 	}
@@ -161,11 +164,26 @@ func (s Seeder) passwords() ([]User, error) {
 // Data uploads the demo's SQLite file unless the bucket has the same bytes already: a new upload is a new version of the
 // source, and would be fetched anew by every function.
 func (s Seeder) Data(ctx context.Context) (string, error) {
+	return s.upload(ctx, s.Instance.FlightsDB(), FlightsKey, false)
+}
+
+// IncompleteWeather uploads the weather as it is before the demo mends it; not over one that was mended.
+func (s Seeder) IncompleteWeather(ctx context.Context) (string, error) {
+	return s.upload(ctx, s.Instance.IncompleteWeatherDB(), WeatherKey, true)
+}
+
+// Weather uploads the whole weather.
+func (s Seeder) Weather(ctx context.Context) (string, error) {
+	return s.upload(ctx, s.Instance.WeatherDB(), WeatherKey, false)
+}
+
+// upload uploads a data file unless the bucket has the same bytes already; or, where keep says so, some under this key.
+func (s Seeder) upload(ctx context.Context, path, key string, keep bool) (string, error) {
 	bucket, err := s.Outputs.Get(OutBucket)
 	if err != nil {
 		return "", err
 	}
-	f, err := os.Open(s.Instance.FlightsDB())
+	f, err := os.Open(path)
 	if err != nil {
 		return "", step.Fail(err, err.Error(), "run scripts/up, which makes the demo data")
 	}
@@ -179,17 +197,20 @@ func (s Seeder) Data(ctx context.Context) (string, error) {
 		return "", err
 	}
 	client := s3.NewFromConfig(s.config(), func(o *s3.Options) { o.UsePathStyle = true })
-	head, err := client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &bucket, Key: aws.String(FlightsKey)})
-	if err == nil && head.Metadata["sha256"] == sum {
+	head, err := client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &bucket, Key: &key})
+	if absent := new(s3types.NotFound); err != nil && !errors.As(err, &absent) {
+		return "", fmt.Errorf("look for %s in bucket %s: %w", key, bucket, err)
+	}
+	if err == nil && (keep || head.Metadata["sha256"] == sum) {
 		return "there already", nil
 	}
 	_, err = client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &bucket, Key: aws.String(FlightsKey), Body: f, Metadata: map[string]string{"sha256": sum}, ContentType: aws.String("application/vnd.sqlite3"),
+		Bucket: &bucket, Key: &key, Body: f, Metadata: map[string]string{"sha256": sum}, ContentType: aws.String("application/vnd.sqlite3"),
 	})
 	if err != nil {
-		return "", fmt.Errorf("upload %s to bucket %s: %w", FlightsKey, bucket, err)
+		return "", fmt.Errorf("upload %s to bucket %s: %w", key, bucket, err)
 	}
-	return fmt.Sprintf("s3://%s/%s", bucket, FlightsKey), nil
+	return fmt.Sprintf("s3://%s/%s", bucket, key), nil
 }
 
 // Secret stores the secret that webhooks are signed with and that the webhook receiver verifies with.

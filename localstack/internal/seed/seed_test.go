@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -146,6 +147,56 @@ func TestSecretIsWrittenOnlyWhenItDiffers(t *testing.T) {
 		if got := strings.Join(store.calls, " "); got != step.calls || store.value != step.file {
 			t.Errorf("calls %q, value %q; want %q and %q", got, store.value, step.calls, step.file)
 		}
+	}
+}
+
+// data is a bucket with one object at most.
+type data struct {
+	sum    string
+	puts   int
+	broken bool
+}
+
+func (d *data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case d.broken:
+		w.WriteHeader(http.StatusForbidden)
+	case r.Method == http.MethodPut:
+		d.puts++
+		d.sum = r.Header.Get("X-Amz-Meta-Sha256")
+	case d.sum == "":
+		w.WriteHeader(http.StatusNotFound)
+	default:
+		w.Header().Set("X-Amz-Meta-Sha256", d.sum)
+	}
+}
+
+func TestTheIncompleteWeatherIsNotPutOverTheMendedOne(t *testing.T) {
+	s := seeder(t, deploy.Outputs{OutBucket: "bucket"})
+	if err := os.MkdirAll(s.Instance.DemoData(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{s.Instance.WeatherDB(): "whole", s.Instance.IncompleteWeatherDB(): "less"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bucket := &data{}
+	server := httptest.NewServer(bucket)
+	defer server.Close()
+	s.HTTP = &http.Client{Transport: redirect(server.Listener.Addr().String())}
+	for i, step := range []struct {
+		put  func(context.Context) (string, error)
+		puts int
+	}{{s.IncompleteWeather, 1}, {s.IncompleteWeather, 1}, {s.Weather, 2}, {s.Weather, 2}, {s.IncompleteWeather, 2}} {
+		if _, err := step.put(t.Context()); err != nil || bucket.puts != step.puts {
+			t.Errorf("step %d: %d uploads, %v; want %d", i, bucket.puts, err, step.puts)
+		}
+	}
+	// Where it is unknown what the bucket has, nothing is put over it.
+	bucket.broken = true
+	if _, err := s.IncompleteWeather(t.Context()); err == nil || !strings.Contains(err.Error(), WeatherKey) || bucket.puts != 2 {
+		t.Errorf("%d uploads, %v; want an error that names %s", bucket.puts, err, WeatherKey)
 	}
 }
 
