@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"net/mail"
@@ -21,6 +22,7 @@ import (
 var (
 	loadSchedules   = flag.Int("load.schedules", 1000, "schedules that are due in one minute")
 	loadRecipients  = flag.Int("load.recipients", 500, "recipients of one schedule")
+	loadRate        = flag.Int("load.rate", 0, "mails a second of the account; 0: no bound")
 	loadConcurrency = flag.Int("load.concurrency", 20, "deliver functions at once; 50 in production")
 )
 
@@ -33,8 +35,14 @@ type loaded struct {
 }
 
 func newLoaded(t *testing.T, options ...option) *loaded {
-	w := newWorld(t, options...)
-	return &loaded{world: w, fleet: newFleet(w)}
+	w := newWorld(t, append(options, mailRate(*loadRate))...)
+	l := &loaded{world: w, fleet: newFleet(w)}
+	pause := func(ctx context.Context, d time.Duration) error {
+		l.fleet.spend(d)
+		return ctx.Err()
+	}
+	w.deliverer.Pace.Pause, w.store.Pause = pause, pause
+	return l
 }
 
 // owes saves a definition whose occurrences are promised.
