@@ -56,6 +56,7 @@ func TestCallsOfARunBesideTheFloor(t *testing.T) {
 // run needs more than the floor is what its further invocations cost. A yield and the resume after it are a write unit
 // each and two in the index, one receive and one change of visibility; and each invocation reads a list that stands apart.
 func TestCallsOfARunBySize(t *testing.T) {
+	t.Parallel()
 	t.Logf("%10s %11s %7s %7s %6s %6s %9s %6s %6s %6s", "recipients", "invocations", "floor", "writes", "turns", "index", "reads", "SQS", "S3 PUT", "S3 GET")
 	for _, n := range []int{1, 10, 1_000, schedule.MaxRecipients} {
 		w := newWorld(t)

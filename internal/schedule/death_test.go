@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -249,9 +250,11 @@ var paths = []path{
 
 // The heart: whatever dies, is lost or is sent twice at whichever call, the world comes to rest with every promise kept.
 func TestDeathAtEveryCall(t *testing.T) {
-	total := 0
+	var total atomic.Int64
+	t.Cleanup(func() { t.Logf("%d worlds in all", total.Load()) })
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			w, run := oneRun(t, p, nil)
 			w.wantState(run, p.state, p.code)
 			if err := p.judge(w, w.run(run)); err != nil {
@@ -275,11 +278,10 @@ func TestDeathAtEveryCall(t *testing.T) {
 					w.hooks.server.Close()
 				}
 			}
-			total += ran
+			total.Add(int64(ran))
 			t.Logf("%d calls, %d worlds came to rest: %v", len(calls), ran, outcomes)
 		})
 	}
-	t.Logf("%d worlds in all", total)
 }
 
 // judge says whether a world in which one thing more went wrong came to a right end.

@@ -298,6 +298,7 @@ func TestARetryAndAResendFindTheMembersOfTheOldRun(t *testing.T) {
 
 // Two thousand members stand apart and take several invocations; each gets one mail.
 func TestAGroupOfTwoThousandIsDeliveredOverSeveralInvocations(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, mailRate(0))
 	var g schedule.Group
 	g.ID, g.Name, g.Workspaces = "all", "Everybody", []string{"*"}

@@ -15,12 +15,13 @@ import (
 	"almanac/internal/schema"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
 // scripts/load gives larger figures.
 var (
-	loadSchedules   = flag.Int("load.schedules", 1000, "schedules that are due in one minute")
+	loadSchedules   = flag.Int("load.schedules", 500, "schedules that are due in one minute")
 	loadRecipients  = flag.Int("load.recipients", 500, "recipients of one schedule")
 	loadRate        = flag.Int("load.rate", 0, "mails a second of the account; 0: no bound")
 	loadConcurrency = flag.Int("load.concurrency", 20, "deliver functions at once; 50 in production")
@@ -79,7 +80,7 @@ func (l *loaded) drains(due time.Time) {
 
 // settled counts the runs that have settled and those that are open.
 func (l *loaded) settled() (settled, open int) {
-	for _, it := range l.db.Items("Schedules") {
+	l.db.Any("Schedules", func(it map[string]dynamotypes.AttributeValue) bool {
 		switch {
 		case !strings.HasPrefix(text(it, schema.SK), schema.RunPrefix):
 		case text(it, schema.SettledAt) != "":
@@ -87,7 +88,8 @@ func (l *loaded) settled() (settled, open int) {
 		default:
 			open++
 		}
-	}
+		return false
+	})
 	return settled, open
 }
 
@@ -156,6 +158,7 @@ func (l *loaded) shown(title string, runs []schedule.Run) {
 
 // Many schedules are due in one minute: none is lost, none is delivered twice.
 func TestLoadManySchedulesDueAtOnce(t *testing.T) {
+	t.Parallel()
 	l := newLoaded(t)
 	for n := range *loadSchedules {
 		d := l.definition(fmt.Sprintf("s-%05d", n), fmt.Sprintf("a%d@example.com", n))
@@ -198,6 +201,7 @@ func TestLoadManyRecipientsOfOneSchedule(t *testing.T) {
 // A mailbox that takes two seconds for each mail holds up its own schedules, which yield and go on, and nobody else's for
 // longer than a function is free; nothing times out.
 func TestLoadAMailboxThatAnswersSlowly(t *testing.T) {
+	t.Parallel()
 	l := newLoaded(t)
 	l.mail.during = func(to string) {
 		if strings.HasSuffix(to, "@slow.example.com") {

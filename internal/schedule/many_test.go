@@ -130,6 +130,7 @@ func safely(c outside) fault {
 // Ten thousand recipients, several invocations, workers that die and messages that come twice: everybody is asked once,
 // and the run succeeds.
 func TestTenThousandRecipientsAreAskedOnceOverManyInvocations(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := tenThousand(w, "s")
 	run := w.admitted(d)
@@ -178,6 +179,7 @@ func TestTenThousandRecipientsAreAskedOnceOverManyInvocations(t *testing.T) {
 
 // Deaths at any call: a mail whose answer was lost is unknown and never sent again; everybody else is asked once.
 func TestManyRecipientsAndDeathsAnywhere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := tenThousand(w, "s")
 	d.Recipients = d.Recipients[:2000]
@@ -254,6 +256,7 @@ func TestTenThousandRecipientsAreGivenUp(t *testing.T) {
 		}, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, timing(func(x *schedule.Timing) { x.Parallel = 16 }))
 			d := tenThousand(w, "s")
 			run := w.admitted(d)

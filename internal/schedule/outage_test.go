@@ -93,6 +93,7 @@ func (l *loaded) heard(id string) (kinds []string) {
 // A webhook is down for an hour and comes back: every run is delivered or settled as its budget says, the streak pauses
 // who fails too often, each event is told once, and retry as new brings the recorded files to the receiver alone.
 func TestLoadAWebhookThatIsDownForAnHour(t *testing.T) {
+	t.Parallel()
 	l := outaged(t)
 	first := start.Add(time.Minute)
 	l.to(first)

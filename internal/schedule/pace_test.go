@@ -135,6 +135,7 @@ func TestD10OnlyTheRefusedWaitAndRetryAtTheAccountsRate(t *testing.T) {
 // Two workers share one rate. The first is held at each of its calls in turn while the second does all of its work; so
 // it also meets a row that was moved between its read and its write.
 func TestD10TwoWorkersShareOneRate(t *testing.T) {
+	t.Parallel()
 	const rate = 5
 	conflicts := 0
 	for n := 1; ; n++ {

@@ -99,6 +99,7 @@ func TestResendVerdicts(t *testing.T) {
 // Whatever dies, is lost or is sent twice while a resend is carried out: at most one more request leaves, and in the end
 // the recipient has an outcome or is unknown again.
 func TestDeathAtEveryCallOfAResend(t *testing.T) {
+	t.Parallel()
 	w, run := unknownHook(t)
 	w.resend(run, "b")
 	first := w.faults.n

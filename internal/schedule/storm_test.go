@@ -16,6 +16,7 @@ import (
 
 // Several things go wrong in one world. A failure prints its seed: the same seed is the same world.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	outcomes := map[string]int{}
 	for seed := range uint64(150) {
 		rnd := rand.New(rand.NewPCG(seed, 7))

@@ -454,9 +454,10 @@ func (w *world) minute() {
 
 func (w *world) due(now time.Time) bool {
 	business, _ := w.business(ctx)
-	return slices.ContainsFunc(w.db.Items("Schedules"), func(it map[string]dynamotypes.AttributeValue) bool {
+	at, nominal := schema.Time(now), schema.Time(business)
+	return w.db.Any("Schedules", func(it map[string]dynamotypes.AttributeValue) bool {
 		wake, next, notice := text(it, schema.WakeAt), text(it, schema.NextDueAt), text(it, schema.NextAt)
-		return notice != "" && notice <= schema.Time(now) || wake != "" && text(it, schema.OpenShard) != "" && wake <= schema.Time(now) || next != "" && next <= schema.Time(business)
+		return notice != "" && notice <= at || wake != "" && text(it, schema.OpenShard) != "" && wake <= at || next != "" && next <= nominal
 	})
 }
 
@@ -472,12 +473,10 @@ func (w *world) done() bool {
 	if w.due(w.wall()) {
 		return false
 	}
-	for _, it := range w.db.Items("Schedules") {
-		if text(it, schema.OpenShard) != "" || text(it, schema.NextAt) != "" {
-			return false
-		}
-	}
-	return w.messages(w.queue.URL) == 0 && w.messages(w.dlq) == 0
+	left := w.db.Any("Schedules", func(it map[string]dynamotypes.AttributeValue) bool {
+		return text(it, schema.OpenShard) != "" || text(it, schema.NextAt) != ""
+	})
+	return !left && w.messages(w.queue.URL) == 0 && w.messages(w.dlq) == 0
 }
 
 // messages counts a queue's messages, visible or not.
