@@ -175,7 +175,7 @@ func TestBadInputOfRetry(t *testing.T) {
 		{"an address", `{"include_unknown":["ada@example.com"],"reason":"x"}`, "include_unknown[0]"},
 		{"of another run", `{"include_unknown":["` + strings.Repeat("0", 32) + `"],"reason":"x"}`, "include_unknown[0]"},
 		{"hash with a line", `{"include_unknown":["` + lost.RecipientHash + `\n"],"reason":"x"}`, "include_unknown[0]"},
-		{"too many", `{"include_unknown":["x"` + strings.Repeat(`,"x"`, 500) + `],"reason":"x"}`, "include_unknown"},
+		{"too many", `{"include_unknown":["x"` + strings.Repeat(`,"x"`, schedule.MaxNamed) + `],"reason":"x"}`, "include_unknown"},
 		{"contradiction", `{"to":"everyone","include_unknown":["` + lost.RecipientHash + `"],"reason":"x"}`, "include_unknown"},
 		{"misspelt", `{"include_unkown":[],"reason":"x"}`, "include_unkown"},
 	} {

@@ -178,7 +178,7 @@ type Run struct {
 	RequestedBy  string // manual runs
 	RequestHash  string
 	RetryOf      string         // the run that this one repeats; empty: none
-	Targets      []string       // channel#hash of the recipients that a retry sends to; none: all that the definition names
+	Targets      []string       // channel#hash of the recipients that a retry sends to; any other run has none
 	TargetList   ListRef        // where they stand, if they are too many for the run's row; read by RunTargets
 	Groups       map[string]int // versions of the definition's groups at the admission, by id; a retry has those of the run that it repeats
 	CreatedAt    time.Time      // wall time

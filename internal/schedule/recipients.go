@@ -46,8 +46,8 @@ func distinct(list []Recipient, seen map[string]bool, fresh func(Target)) {
 // TargetReader reads whom a run sends to.
 type TargetReader interface {
 	GroupReader
-	// RunTargets are the targets of a retry, as channel#hash; none: all that the definition names. A list that stands apart
-	// and cannot be read any more is definition_invalid.
+	// RunTargets are the targets of a retry, as channel#hash; any other run has none. A list that stands apart and cannot be
+	// read any more is definition_invalid.
 	RunTargets(ctx context.Context, r Run) ([]string, error)
 }
 
@@ -63,8 +63,11 @@ func RecipientsOf(ctx context.Context, from TargetReader, r Run, def Version) ([
 	if err != nil {
 		return nil, err
 	}
-	if len(keys) == 0 {
+	switch {
+	case r.RetryOf == "":
 		return all, nil
+	case len(keys) == 0: // never everybody instead
+		return nil, failure.New(failure.DefinitionInvalid, "the run repeats %s for recipients that its row does not name", r.RetryOf)
 	}
 	chosen := make(map[string]bool, len(keys))
 	for _, k := range keys {

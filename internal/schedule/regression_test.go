@@ -14,6 +14,8 @@ import (
 	"almanac/internal/failure"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // Each test here is a defect that was found by reading or by the death sweep, so that it does not come back.
@@ -413,5 +415,28 @@ func TestMembersOfManyGroupsAreCountedAndNotHeld(t *testing.T) {
 	}
 	if took := int64(c.live) - int64(before.HeapAlloc); took > 40<<20 {
 		t.Errorf("%d groups took %d MiB", schedule.MaxGroups, took>>20)
+	}
+}
+
+// A retry whose row names nobody is sent to nobody: not to all that its definition names.
+func TestARetryThatNamesNobodyIsSentToNobody(t *testing.T) {
+	w, old := mixed(t)
+	asked := len(w.mail.kept) + len(w.hooks.posts)
+	r, _, err := w.editor.Retry(ctx, old, schedule.RetryRequest{}, "they called", "ann", "k", "hash")
+	w.must(err)
+	w.set(schema.RunKey(r.Schedule, r.Occurrence), schema.Targets, &dynamotypes.AttributeValueMemberL{})
+	w.quiet()
+	got := w.wantState(r.ID(), schedule.Failed, failure.DefinitionInvalid)
+	if n := len(w.mail.kept) + len(w.hooks.posts); n != asked || len(w.subs(r.ID())) != 0 || !strings.Contains(got.ErrorText, "does not name") {
+		t.Errorf("%d requests more: %s", n-asked, w.dump())
+	}
+}
+
+// The preview of a retry that names as many unknowns as one may fits an HTTP API's request, beside 4 KB of headers.
+func TestAPreviewOfARetryFitsARequest(t *testing.T) {
+	run := schema.RunID(strings.Repeat("s", 64), schedule.ManualKey("ann", "key"))
+	line := "GET /runs/" + run + "/retry?" + strings.Repeat("&include_unknown="+strings.Repeat("0", 32), schedule.MaxNamed) + " HTTP/1.1"
+	if n := len(line) + 4096; n > 10_240 {
+		t.Errorf("%d bytes, want at most 10240", n)
 	}
 }

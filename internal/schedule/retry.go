@@ -24,8 +24,10 @@ const (
 	RetryEveryone = "everyone" // everybody, also who has it already
 )
 
-// MaxNamed bounds the unknowns that one retry names: each is a decision of a person, and a preview's query holds them.
-const MaxNamed = 500
+// MaxNamed bounds the unknowns that one retry names: each is a decision of a person, and a preview's query holds them, of
+// some 50 bytes each. An HTTP API takes 10,240 bytes of request line and headers, in which a token stands too:
+// https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html.
+const MaxNamed = 100
 
 // RetryRequest is what a person asks for.
 type RetryRequest struct {

@@ -219,7 +219,7 @@ func TestRetryRefusals(t *testing.T) {
 			{schedule.RetryRequest{To: "everyone", IncludeUnknown: []string{w.sub(old, "lost@x.com").RecipientHash}}, "include_unknown"},
 			{schedule.RetryRequest{IncludeUnknown: []string{"lost@x.com"}}, "include_unknown[0]"},
 			{schedule.RetryRequest{IncludeUnknown: []string{strings.Repeat("0", 32)}}, "include_unknown[0]"},
-			{schedule.RetryRequest{IncludeUnknown: make([]string, 501)}, "include_unknown"},
+			{schedule.RetryRequest{IncludeUnknown: make([]string, schedule.MaxNamed+1)}, "include_unknown"},
 		} {
 			var ps schedule.Problems
 			if _, err := w.editor.PlanRetry(ctx, old, x.q); !errors.As(err, &ps) || ps[0].Field != x.field || ps[0].Want == "" {

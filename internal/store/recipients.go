@@ -96,7 +96,7 @@ func (s *Store) Outline(ctx context.Context, id string, version int) (schedule.V
 	return v, nil
 }
 
-// RunTargets are those that a retry sends to, as channel#hash; none: all that the definition names.
+// RunTargets are those that a retry sends to, as channel#hash; any other run has none.
 func (s *Store) RunTargets(ctx context.Context, r schedule.Run) ([]string, error) {
 	if r.TargetList.Hash == "" {
 		return r.Targets, nil
