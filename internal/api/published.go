@@ -43,13 +43,14 @@ type manifestReply struct {
 	Body        []byte
 }
 
-type seenManifest struct {
+// SeenManifest is what the caller has already.
+type SeenManifest struct {
 	IfNoneMatch string `header:"If-None-Match" doc:"the ETag of an earlier answer; 304 when it is still that one"`
 }
 
 func (s *server) showMonthManifest(ctx context.Context, in *struct {
 	MonthID
-	seenManifest
+	SeenManifest
 	Version int `query:"version" minimum:"1" doc:"a published version; absent: the current one"`
 }) (*manifestReply, error) {
 	p, err := s.period(ctx, in.MonthID, routes.Viewer)
@@ -82,7 +83,7 @@ func (s *server) manifest(ctx context.Context, p snapshot.Period, version int) (
 
 func (s *server) showManifest(ctx context.Context, in *struct {
 	SnapshotID
-	seenManifest
+	SeenManifest
 }) (*manifestReply, error) {
 	m, err := s.publishedManifest(ctx, in.Snapshot, routes.Viewer)
 	if err != nil {

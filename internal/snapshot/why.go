@@ -156,7 +156,7 @@ func (b Board) waits(ctx context.Context, a *Account, r Run, name string) error 
 	text := "a slot"
 	if n := slices.Index(ahead, r.ID()); n >= 0 {
 		a.Ahead = &n
-		text = fmt.Sprintf("a slot behind %d others", n)
+		text = fmt.Sprintf("a slot, with %d before it", n)
 	}
 	slots := fmt.Sprintf("owner %s has %d of %d slots taken", r.Owner, len(caps.Slots), caps.Cap)
 	if r.Backfill {

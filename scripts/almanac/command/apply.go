@@ -13,6 +13,7 @@ import (
 
 	"almanac/internal/api"
 	"almanac/internal/schedule"
+	"almanac/internal/snapshot"
 	"almanac/scripts/almanac/client"
 	"almanac/scripts/almanac/manifest"
 )
@@ -76,8 +77,8 @@ func (p *Program) apply(ctx context.Context, c *call) error {
 	return nil
 }
 
-// check reads workspaces and sources as the API will, before anything is sent. Groups and schedules the API itself
-// checks, in the plan.
+// check reads owners, workspaces, sources and snapshots as the API will, before anything is sent. Groups and schedules the
+// API itself checks, in the plan.
 func check(docs []manifest.Document) error {
 	var wrong manifest.Errors
 	for _, d := range docs {
@@ -93,6 +94,10 @@ func check(docs []manifest.Document) error {
 			if problems = strict(d, &s); len(problems) == 0 {
 				problems = s.Check()
 			}
+		case manifest.Owner:
+			problems = problemsOf(snapshot.ParseOwner(d.JSON))
+		case manifest.Snapshot:
+			problems = problemsOf(snapshot.ParseDefinition(d.JSON))
 		}
 		for _, f := range problems {
 			wrong = append(wrong, fmt.Sprintf("%s: %s", d.At(f.Field), f))
@@ -141,7 +146,9 @@ func (p *Program) printPlan(base string, steps []step) {
 		for _, line := range s.diff {
 			p.printf("      %s\n", plain(line))
 		}
-		if s.doc.Kind == manifest.Schedule && s.version == 0 {
+		if s.doc.Kind == manifest.Snapshot && s.version == 0 {
+			p.printf("      its version is known once what it names is there\n")
+		} else if s.doc.Kind == manifest.Schedule && s.version == 0 {
 			p.printf("      its due times are known once its workspace, source and groups are there\n")
 		} else if s.doc.Kind == manifest.Schedule {
 			p.printGroups(s.groups)
@@ -179,13 +186,16 @@ func (p *Program) ask(question string) error {
 
 // carryOut applies one step; an edit of a schedule or group only if it still has the version that the plan saw.
 func (p *Program) carryOut(ctx context.Context, conn *client.Client, s step) error {
-	path := map[string]string{manifest.Workspace: "workspaces", manifest.Source: "sources", manifest.Group: "groups", manifest.Schedule: "schedules"}[s.doc.Kind]
+	path := client.Path(map[string]string{manifest.Owner: "owners", manifest.Workspace: "workspaces", manifest.Source: "sources", manifest.Group: "groups", manifest.Schedule: "schedules"}[s.doc.Kind], s.doc.Name)
+	if s.doc.Kind == manifest.Snapshot {
+		path = definitionPath(s.doc.Name)
+	}
 	header := http.Header{}
 	if s.action == edit && s.version > 1 {
 		header.Set("If-Match", strconv.Quote(strconv.Itoa(s.version-1)))
 	}
 	var done api.ChangeView
-	status, err := conn.Call(ctx, "PUT", client.Path(path, s.doc.Name), header, s.doc.JSON, &done)
+	status, err := conn.Call(ctx, "PUT", path, header, s.doc.JSON, &done)
 	var problem *api.Problem
 	if errors.As(err, &problem) {
 		p.printf("%s %s: refused\n", s.doc.Kind, s.doc.Name)
@@ -204,11 +214,11 @@ func (p *Program) carryOut(ctx context.Context, conn *client.Client, s step) err
 		return err
 	}
 	switch s.doc.Kind {
-	case manifest.Workspace, manifest.Source:
+	case manifest.Owner, manifest.Workspace, manifest.Source:
 		p.printf("%s %s: %s\n", s.doc.Kind, s.doc.Name, past[s.action])
 		return nil
-	case manifest.Group:
-		p.printf("group %s: %s, version %d\n", s.doc.Name, past[done.Action], done.Version)
+	case manifest.Group, manifest.Snapshot:
+		p.printf("%s %s: %s, version %d\n", s.doc.Kind, s.doc.Name, past[done.Action], done.Version)
 		return nil
 	}
 	next := ""

@@ -183,18 +183,26 @@ func hashOf(recipient string) (string, error) {
 }
 
 func (p *Program) history(ctx context.Context, c *call) error {
-	kind, name := "schedules", c.args[0]
+	name := c.args[0]
+	definition, isDefinition, err := ofDefinition(name)
+	if err != nil {
+		return err
+	}
 	group, isGroup, err := ofGroup(name)
-	if isGroup {
-		kind, name = "groups", group
-	} else {
+	path := client.Path("schedules", name, "versions")
+	switch {
+	case isGroup:
+		path = client.Path("groups", group, "versions")
+	case isDefinition:
+		path = definitionPath(definition) + "/versions"
+	default:
 		err = named("schedule", name)
 	}
 	if err != nil {
 		return err
 	}
 	if c.diff != (len(c.args) == 3) {
-		return usage("usage: almanac history SCHEDULE | group/ID [--diff N M]")
+		return usage("usage: almanac history SCHEDULE | group/ID | snapshot/WORKSPACE/TYPE [--diff N M]")
 	}
 	var numbers [2]int
 	for i, text := range c.args[1:] {
@@ -208,13 +216,23 @@ func (p *Program) history(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	path := client.Path(kind, name, "versions")
 	if !c.diff {
 		return printList(ctx, p, c, conn, path, nil, []string{"VERSION", "AT", "BY", "HASH"}, versionCells)
 	}
 	q := url.Values{"against": {strconv.Itoa(numbers[0])}}
 	if isGroup {
 		var v api.GroupDetail
+		if _, err := conn.Call(ctx, "GET", fmt.Sprintf("%s/%d?%s", path, numbers[1], q.Encode()), nil, nil, &v); err != nil {
+			return err
+		}
+		if c.json {
+			return printJSON(p.Out, v)
+		}
+		p.printDifference(c.args[0], numbers[0], numbers[1], v.By, when(v.At), v.Diff)
+		return nil
+	}
+	if isDefinition {
+		var v api.DefinitionDetail
 		if _, err := conn.Call(ctx, "GET", fmt.Sprintf("%s/%d?%s", path, numbers[1], q.Encode()), nil, nil, &v); err != nil {
 			return err
 		}
@@ -240,17 +258,7 @@ func versionCells(v api.VersionView) []string {
 }
 
 func (p *Program) audits(ctx context.Context, c *call) error {
-	kind, name := "schedules", c.args[0]
-	group, isGroup, err := ofGroup(name)
-	switch {
-	case isGroup:
-		kind, name = "groups", group
-	case strings.Contains(name, "@"):
-		kind = "runs"
-	}
-	if err == nil {
-		err = named("run, schedule or group", name)
-	}
+	path, err := auditsPath(c.args[0])
 	if err != nil {
 		return err
 	}
@@ -258,7 +266,7 @@ func (p *Program) audits(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return printList(ctx, p, c, conn, client.Path(kind, name, "audits"), nil, auditHead, auditCells)
+	return printList(ctx, p, c, conn, path, nil, auditHead, auditCells)
 }
 
 var auditHead = []string{"AT", "WHO", "WHAT", "BEFORE", "AFTER", "WHY"}
@@ -303,4 +311,22 @@ func (p *Program) printAccesses(ctx context.Context, conn *client.Client, r api.
 		p.printf("  (none)\n")
 	}
 	return nil
+}
+
+// auditsPath is where the API has the audits of what an argument names.
+func auditsPath(name string) (string, error) {
+	if definition, is, err := ofDefinition(name); is {
+		return definitionPath(definition) + "/audits", err
+	}
+	kind := "schedules"
+	if owner, is := strings.CutPrefix(name, ownerPrefix); is {
+		kind, name = "owners", owner
+	} else if group, is, err := ofGroup(name); err != nil {
+		return "", err
+	} else if is {
+		kind, name = "groups", group
+	} else if strings.Contains(name, "@") {
+		kind = "runs"
+	}
+	return client.Path(kind, name, "audits"), named("run, schedule, group or owner", name)
 }

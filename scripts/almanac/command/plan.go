@@ -40,12 +40,23 @@ func plan(ctx context.Context, conn *client.Client, docs []manifest.Document) ([
 	for _, s := range sources {
 		stands["source "+s.Name], _ = json.Marshal(s)
 	}
+	owners, err := standingOwners(ctx, conn, docs)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range owners {
+		stands["owner "+o.ID], _ = json.Marshal(o.Owner)
+	}
 	var steps []step
-	var schedules []manifest.Document
+	var schedules, snapshots []manifest.Document
 	changing := map[string]bool{} // "workspace EWR": its document will change something
 	for _, d := range docs {
 		if d.Kind == manifest.Schedule {
 			schedules = append(schedules, d)
+			continue
+		}
+		if d.Kind == manifest.Snapshot {
+			snapshots = append(snapshots, d)
 			continue
 		}
 		if d.Kind == manifest.Group {
@@ -72,7 +83,11 @@ func plan(ctx context.Context, conn *client.Client, docs []manifest.Document) ([
 		return nil, err
 	}
 	planned, err := planSchedules(ctx, conn, schedules, changing)
-	return append(steps, planned...), err
+	if err != nil {
+		return nil, err
+	}
+	defined, err := planSnapshots(ctx, conn, snapshots, changing)
+	return append(append(steps, planned...), defined...), err
 }
 
 // resolve checks that each name a schedule refers to stands, or is described beside it: the API cannot tell before
@@ -233,7 +248,7 @@ func differences(old, new json.RawMessage) []string {
 		return []string{"cannot be compared"}
 	}
 	var lines []string
-	for _, name := range []string{"name", "zone", "engine", "object", "workspaces"} {
+	for _, name := range []string{"name", "zone", "owner", "start", "removed", "engine", "object", "workspaces", "cap", "backfill"} {
 		if before, after := compact(a[name]), compact(b[name]); before != after {
 			lines = append(lines, fmt.Sprintf("%s: %s → %s", name, before, after))
 		}

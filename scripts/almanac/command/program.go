@@ -69,6 +69,10 @@ type call struct {
 	as, to, state                string
 	unknown                      repeatedFlag
 	definition, diff             bool
+
+	typ, from, until string
+	dryRun, here     bool
+	checks           repeatedFlag
 }
 
 func commands() []subcommand {
@@ -90,29 +94,29 @@ func commands() []subcommand {
 				f.BoolVar(&c.passwordStdin, "password-stdin", false, "read the password from standard input")
 			}, 0, 0},
 		{"apply", "-f FOLDER", "create and edit what YAML files describe",
-			"Reads every .yaml file below the folder: documents of kind workspace, source, group or schedule. Shows the plan, asks, then applies workspaces,\nsources, groups and schedules in this order. What is not described is left alone. An edit is refused when somebody else has changed the schedule\nor group since the plan.", (*Program).apply,
+			"Reads every .yaml file below the folder: documents of kind owner, workspace, source, group, schedule or snapshot. Shows the plan, asks, then applies\nthem in this order. What is not described is left alone. An edit is refused when somebody else has changed the schedule,\ngroup or snapshot since the plan.", (*Program).apply,
 			func(f *flag.FlagSet, c *call) {
 				f.StringVar(&c.folder, "f", "", "`folder` or file (required)")
 				f.BoolVar(&c.yes, "yes", false, "do not ask")
 			}, 0, 0},
-		{"get", "schedules | runs SCHEDULE | skips SCHEDULE | recipients RUN | workspaces | sources | groups | suppressions [ADDRESS] | dead-letters", "list things",
+		{"get", "schedules | runs SCHEDULE | skips SCHEDULE | recipients RUN | workspaces | sources | groups | suppressions [ADDRESS] | dead-letters | snapshots | owners", "list things",
 			"Lists as a table, or with -o json as the API gives it. A warning on the error stream says when dispatch or send is off.", (*Program).get,
 			func(f *flag.FlagSet, c *call) {
 				output(f, c)
 				f.StringVar(&c.workspace, "workspace", "", "schedules of this `workspace` only")
 				f.StringVar(&c.state, "state", "", "recipients of this `outcome` only: pending, submitted, skipped, unknown or not_sent")
 			}, 1, 2},
-		{"show", "RUN | SCHEDULE | group/ID", "show one run, schedule or group", "A run's id has an @. A run is shown with its recipients, timeline and the uses of its links, a schedule with its definition's main points\nand its next due times. With --definition the definition is printed that the run used, or that the schedule has now.", (*Program).show,
+		{"show", "RUN | SCHEDULE | group/ID | snapshot/WORKSPACE/TYPE", "show one run, schedule, group or definition of snapshots", "A run's id has an @. A run is shown with its recipients, timeline and the uses of its links, a schedule with its definition's main points\nand its next due times. With --definition the definition is printed that the run used, or that the schedule has now.", (*Program).show,
 			func(f *flag.FlagSet, c *call) {
 				output(f, c)
 				f.BoolVar(&c.definition, "definition", false, "print the whole definition, as apply takes it")
 			}, 1, 1},
-		{"history", "SCHEDULE | group/ID [--diff N M]", "versions of a schedule's definition or of a group", "Lists who saved which version and when, the latest first. With --diff: the fields in which version M differs from version N.", (*Program).history,
+		{"history", "SCHEDULE | group/ID | snapshot/WORKSPACE/TYPE [--diff N M]", "versions of a definition or of a group", "Lists who saved which version and when, the latest first. With --diff: the fields in which version M differs from version N.", (*Program).history,
 			func(f *flag.FlagSet, c *call) {
 				output(f, c)
 				f.BoolVar(&c.diff, "diff", false, "compare two versions, named behind it")
 			}, 1, 3},
-		{"audits", "SCHEDULE | RUN | group/ID", "what people did to a schedule, run or group", "Who, what, why, before and after; the latest first. A run's id has an @.", (*Program).audits, output, 1, 1},
+		{"audits", "SCHEDULE | RUN | group/ID | snapshot/WORKSPACE/TYPE | owner/ID", "what people did to a schedule, run, group, definition or owner", "Who, what, why, before and after; the latest first. A run's id has an @.", (*Program).audits, output, 1, 1},
 		{"run-now", "SCHEDULE", "run a schedule once, now", "Makes one run per key: the same key again finds the same run. Without --key a fresh one is made and printed.", (*Program).runNow,
 			func(f *flag.FlagSet, c *call) {
 				f.StringVar(&c.key, "key", "", "idempotency `key`")
@@ -157,6 +161,48 @@ func commands() []subcommand {
 				f.StringVar(&c.send, "send", "", "`on` or off")
 				f.StringVar(&c.reason, "reason", "", "set: why, in a `sentence`; it is audited (required)")
 			}, 0, 1},
+		{"grid", "[--workspace W] [--type T] [--from MONTH --to MONTH]", "how months of snapshots stand, a letter each", "A line for each type of each workspace, a column for each month; the legend says what the letters mean. Without --from and --to it is the twelve\nmonths up to the last closed one.", (*Program).grid,
+			func(f *flag.FlagSet, c *call) {
+				output(f, c)
+				f.StringVar(&c.workspace, "workspace", "", "only this `workspace`")
+				f.StringVar(&c.typ, "type", "", "only this `type`")
+				f.StringVar(&c.from, "from", "", "the first `month`, such as 2013-01")
+				f.StringVar(&c.until, "to", "", "the last `month`")
+			}, 0, 0},
+		{"snapshot", "show WORKSPACE TYPE MONTH [VERSION] | list WORKSPACE TYPE | audits WORKSPACE TYPE MONTH VERSION", "one month, or the ledger of a type", "`show` says how a month stands and why, which versions it has, and the life of the latest or of another: attempts, checks with what was expected\nand found, timeline. `list` is every version of every month, the latest first.", (*Program).snapshot, output, 3, 5},
+		{"backfill", "TYPE --workspace W[,W...] --from MONTH --to MONTH [--dry-run] --reason WHY", "plan earlier months", "Plans each month of the range of which nothing is published and nothing is under way, and says why not the others. With --dry-run it only says\nwhat it would do. The same --key again plans each month once.", (*Program).backfill,
+			func(f *flag.FlagSet, c *call) {
+				output(f, c)
+				why(f, c)
+				f.StringVar(&c.workspace, "workspace", "", "`workspaces`, with commas between them (required)")
+				f.StringVar(&c.from, "from", "", "the first `month`, such as 2013-01 (required)")
+				f.StringVar(&c.until, "to", "", "the last `month` (required)")
+				f.BoolVar(&c.dryRun, "dry-run", false, "only say what would be done")
+				f.StringVar(&c.key, "key", "", "idempotency `key`")
+			}, 1, 1},
+		{"rerun", "WORKSPACE TYPE MONTH --reason WHY", "ask for a new version of a month", "Refused while a version is under way, which is named. What is published stays current until the new version is.", (*Program).rerun,
+			func(f *flag.FlagSet, c *call) { why(f, c); f.StringVar(&c.key, "key", "", "idempotency `key`") }, 3, 3},
+		{"accept", "WORKSPACE TYPE MONTH --check NAME... --reason WHY", "accept failed checks of a month", "For a version that failed for good: a new one is made, which passes the named checks if it finds exactly the same values again.", (*Program).accept,
+			func(f *flag.FlagSet, c *call) {
+				why(f, c)
+				f.Var(&c.checks, "check", "the `name` of a failed check; may be given several times")
+				f.StringVar(&c.key, "key", "", "idempotency `key`")
+			}, 3, 3},
+		{"cancel", "WORKSPACE TYPE MONTH --reason WHY", "cancel the version that is under way", "Its job is stopped and its slot freed; nothing of it will be published.", (*Program).cancel, why, 3, 3},
+		{"retry-now", "WORKSPACE TYPE MONTH --reason WHY", "let a failed version be tried at once", "For one that waits for its next attempt.", (*Program).retryNow, why, 3, 3},
+		{"roll-back", "WORKSPACE TYPE MONTH VERSION --reason WHY", "make an earlier published version current again", "Refused while a version is under way. No version is removed.", (*Program).rollBack, why, 4, 4},
+		{"plan-now", "", "let the planner look for closed months now", "It comes every 15 minutes by itself.", (*Program).planMonths, nil, 0, 0},
+		{"manifest", "WORKSPACE TYPE MONTH [VERSION]", "print the manifest of a published version", "That of the current version, or of another. It lists the files with their digests and what was checked.", (*Program).manifest, nil, 3, 4},
+		{"verify", "WORKSPACE TYPE MONTH [VERSION] [--here]", "compare a version's files with their digests", "Ends with exit code 1 where a file is not what was recorded. With --here the files are downloaded and compared on this machine.", (*Program).verify,
+			func(f *flag.FlagSet, c *call) {
+				output(f, c)
+				f.BoolVar(&c.here, "here", false, "read the files on this machine")
+			}, 3, 4},
+		{"compare", "WORKSPACE TYPE MONTH FROM TO [--here]", "how two versions of a month differ", "By their keys: rows added, removed and changed, and the totals. Versions that are too large for one answer are downloaded and compared on this\nmachine, as with --here, a row of each at a time.", (*Program).compare,
+			func(f *flag.FlagSet, c *call) {
+				output(f, c)
+				f.BoolVar(&c.here, "here", false, "read the files on this machine")
+			}, 5, 5},
 		{"clock", "get | set TIME", "read or set business time (local cloud only)", "TIME is such as 2013-07-01T12:00:00Z.", (*Program).clock,
 			func(f *flag.FlagSet, c *call) { f.BoolVar(&c.frozen, "frozen", false, "let it stand still") }, 1, 2},
 	}

@@ -20,7 +20,7 @@ func (p *Program) get(ctx context.Context, c *call) error {
 		return usage("--state belongs to almanac get recipients RUN")
 	}
 	if below != one && !(what == "suppressions" && one) {
-		return usage("usage: almanac get schedules | runs SCHEDULE | skips SCHEDULE | recipients RUN [--state S] | workspaces | sources | groups | suppressions [ADDRESS] | dead-letters")
+		return usage("usage: almanac get schedules | runs SCHEDULE | skips SCHEDULE | recipients RUN [--state S] | workspaces | sources | groups | suppressions [ADDRESS] | dead-letters | snapshots | owners")
 	}
 	path := ""
 	if what == "suppressions" && one {
@@ -79,15 +79,19 @@ func (p *Program) list(ctx context.Context, c *call, api *client.Client, what, o
 		return printList(ctx, p, c, api, "/workspaces", nil, []string{"WORKSPACE", "ZONE", "NAME"}, func(w schedule.Workspace) []string { return []string{w.ID, w.Zone, w.Name} })
 	case "groups":
 		return printList(ctx, p, c, api, "/groups", nil, []string{"GROUP", "WORKSPACES", "VERSION", "MEMBERS", "NAME"}, groupCells)
+	case "snapshots":
+		return printList(ctx, p, c, api, "/snapshots/definitions", nil, []string{"SNAPSHOT", "VERSION", "FROM", "MODE", "SOURCE", "STATE", "NAME"}, definitionCells)
+	case "owners":
+		return printList(ctx, p, c, api, "/owners", nil, []string{"OWNER", "SLOTS TAKEN", "BY BACKFILLS", "WORKSPACES", "NAME"}, ownerCells)
 	case "sources":
 		return printList(ctx, p, c, api, "/sources", nil, []string{"SOURCE", "ENGINE", "OBJECT", "WORKSPACES"}, func(s schedule.SourceConfig) []string {
 			return []string{s.Name, s.Engine, s.Object, strings.Join(s.Workspaces, ", ")}
 		})
 	}
-	return usage("get: there is no %q; want schedules, runs, skips, recipients, workspaces, sources, groups, suppressions or dead-letters", what)
+	return usage("get: there is no %q; want schedules, runs, skips, recipients, workspaces, sources, groups, suppressions, dead-letters, snapshots or owners", what)
 }
 
-// printList reads all pages; workspaces, sources and groups come in one, and take no page parameters.
+// printList reads all pages; workspaces, sources, groups, owners and definitions of snapshots come in one, and take no page parameters.
 func printList[T any](ctx context.Context, p *Program, c *call, api *client.Client, path string, q url.Values, head []string, cells func(T) []string) error {
 	items, err := listOf[T](ctx, api, path, q)
 	if err != nil {
@@ -108,7 +112,7 @@ func printList[T any](ctx context.Context, p *Program, c *call, api *client.Clie
 }
 
 func listOf[T any](ctx context.Context, c *client.Client, path string, q url.Values) ([]T, error) {
-	if path != "/workspaces" && path != "/sources" && path != "/groups" {
+	if !slices.Contains([]string{"/workspaces", "/sources", "/groups", "/owners", "/snapshots/definitions"}, path) {
 		return client.All[T](ctx, c, path, q)
 	}
 	var one struct {
@@ -143,11 +147,15 @@ func skipCells(s api.SkipView) []string {
 
 func (p *Program) show(ctx context.Context, c *call) error {
 	name := c.args[0]
+	definition, isDefinition, err := ofDefinition(name)
+	if err != nil {
+		return err
+	}
 	group, isGroup, err := ofGroup(name)
 	if err != nil {
 		return err
 	}
-	if !isGroup {
+	if !isGroup && !isDefinition {
 		err = named("run or schedule", name)
 	}
 	if err != nil {
@@ -159,6 +167,9 @@ func (p *Program) show(ctx context.Context, c *call) error {
 	}
 	if isGroup {
 		return p.showGroup(ctx, c, conn, group)
+	}
+	if isDefinition {
+		return p.showDefinition(ctx, c, conn, definition)
 	}
 	if strings.Contains(name, "@") {
 		var r api.RunDetail

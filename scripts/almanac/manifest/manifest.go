@@ -1,4 +1,4 @@
-// Package manifest reads the YAML files that describe workspaces, sources, groups and schedules. It remembers where each field
+// Package manifest reads the YAML files that describe owners, workspaces, sources, groups, schedules and snapshots. It remembers where each field
 // stands, so that whatever refuses one can be shown with file and line.
 package manifest
 
@@ -25,10 +25,18 @@ const (
 	Source    = "source"
 	Group     = "group"
 	Schedule  = "schedule"
+	Owner     = "owner"    // caps of monthly snapshots
+	Snapshot  = "snapshot" // a type of monthly snapshots
 )
 
+// kinds as people read them, in the order in which they are applied: an owner before the workspaces that it owns, and all
+// that a definition names before it.
+var order = []string{Owner, Workspace, Source, Group, Schedule, Snapshot}
+
+const wantKind = "owner, workspace, source, group, schedule or snapshot"
+
 // keys are the fields that name a document, by kind.
-var keys = map[string]string{Workspace: "id", Source: "name", Group: "id", Schedule: "id"}
+var keys = map[string]string{Workspace: "id", Source: "name", Group: "id", Schedule: "id", Owner: "id", Snapshot: "type"}
 
 // Document is one YAML document.
 type Document struct {
@@ -84,9 +92,8 @@ func Read(path string) ([]Document, error) {
 		return nil, wrong
 	}
 	if len(docs) == 0 {
-		return nil, fmt.Errorf("%s holds no document; write files that end in .yaml, each document with its kind: workspace, source, group or schedule", path)
+		return nil, fmt.Errorf("%s holds no document; write files that end in .yaml, each document with its kind: %s", path, wantKind)
 	}
-	order := []string{Workspace, Source, Group, Schedule}
 	slices.SortStableFunc(docs, func(a, b Document) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
 	return docs, nil
 }
@@ -176,7 +183,7 @@ func syntax(name string, err error) string {
 
 func document(name string, root *yaml.Node) (Document, error) {
 	if root.Kind != yaml.MappingNode {
-		return Document{}, fmt.Errorf("%d: a document is a mapping that begins with kind: workspace, source, group or schedule", root.Line)
+		return Document{}, fmt.Errorf("%d: a document is a mapping that begins with kind: %s", root.Line, wantKind)
 	}
 	count := 0
 	v, err := value(root, &count)
@@ -188,7 +195,7 @@ func document(name string, root *yaml.Node) (Document, error) {
 	key, known := keys[kind]
 	if !known {
 		text, _ := json.Marshal(fields["kind"])
-		return Document{}, fmt.Errorf("%d: kind is %s; want workspace, source, group or schedule", line(root, "kind"), text)
+		return Document{}, fmt.Errorf("%d: kind is %s; want %s", line(root, "kind"), text, wantKind)
 	}
 	delete(fields, "kind")
 	id, ok := fields[key].(string)
@@ -196,11 +203,23 @@ func document(name string, root *yaml.Node) (Document, error) {
 		text, _ := json.Marshal(fields[key])
 		return Document{}, fmt.Errorf("%d: %s of the %s is %s; want its name as text", line(root, key), key, kind, text)
 	}
+	if kind == Snapshot {
+		id = snapshotName(fields, id)
+	}
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return Document{}, fmt.Errorf("%d: %w", root.Line, err)
 	}
 	return Document{Kind: kind, Name: id, File: name, JSON: text, root: root}, nil
+}
+
+// snapshotName names a definition of snapshots: WORKSPACE/TYPE, or owner/OWNER/TYPE.
+func snapshotName(fields map[string]any, typ string) string {
+	if owner, ok := fields["owner"].(string); ok && owner != "" {
+		return "owner/" + owner + "/" + typ
+	}
+	workspace, _ := fields["workspace"].(string)
+	return workspace + "/" + typ
 }
 
 // value turns a node into what JSON can hold. Numbers keep their digits; times stay the text they are.
