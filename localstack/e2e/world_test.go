@@ -328,7 +328,13 @@ func answering(t *testing.T) {
 // await is eventually for clean-ups, whose test's context has ended.
 func await(ctx context.Context, t *testing.T, what string, look func() (done bool, seen string)) {
 	t.Helper()
-	end := time.Now().Add(patience)
+	awaitWithin(ctx, t, patience, what, look)
+}
+
+// awaitWithin is await for what may take longer, or shorter.
+func awaitWithin(ctx context.Context, t *testing.T, within time.Duration, what string, look func() (done bool, seen string)) {
+	t.Helper()
+	end := time.Now().Add(within)
 	for {
 		done, seen := look()
 		if done {
@@ -336,7 +342,7 @@ func await(ctx context.Context, t *testing.T, what string, look func() (done boo
 		}
 		answering(t)
 		if time.Now().After(end) {
-			t.Fatalf("%s did not come within %s; last seen: %s", what, patience, seen)
+			t.Fatalf("%s did not come within %s; last seen: %s", what, within, seen)
 		}
 		select {
 		case <-ctx.Done():
