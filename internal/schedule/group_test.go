@@ -53,6 +53,8 @@ func TestGroupFields(t *testing.T) {
 		{"X4 email hostile", with("recipients", recipient("email", "a@x.com\r\nBcc: e@x.test")), []string{"recipients[0].email is", "control character"}},
 		{"webhook without a secret", with("recipients", recipient("webhook", "https://x.com/h")), []string{"recipients[0].secret is missing"}},
 		{"webhook no URL", with("recipients", recipient("webhook", "ftp://x.com", "secret", "ops")), []string{`recipients[0].webhook is "ftp://x.com"`, "https"}},
+		{"one webhook, two secrets", with("recipients", []any{map[string]any{"webhook": "https://x.com/h", "secret": "ops"}, map[string]any{"email": "a@x.com"},
+			map[string]any{"webhook": "https://X.com:443/h", "secret": "other"}}), []string{`recipients[2].secret is "other"`, `"ops", as recipients[0] has`}},
 		{"unknown field", with("recipient", "x"), []string{"recipient is not known", "did you mean recipients?"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -17,7 +17,8 @@ type Target struct {
 
 func (t Target) key() string { return t.Channel() + "#" + t.Hash }
 
-// Targets are the distinct recipients, in the order of the list; a group, whose members it does not know, is none.
+// Targets are the distinct recipients, in the order of the list; a group, whose members it does not know, is none. Of
+// entries that are one recipient the first decides how it is spelled and with what it is signed.
 func Targets(list []Recipient) []Target {
 	var targets []Target
 	distinct(list, map[string]bool{}, func(t Target) { targets = append(targets, t) })
