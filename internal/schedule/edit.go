@@ -355,10 +355,7 @@ func (e *Editor) RunNow(ctx context.Context, id, principal, key, requestHash str
 	err = e.Ledger.Admit(ctx, Admission{Run: r, Token: e.Token(), TTL: e.Clocks.Wall().Add(e.Timing.RunRetention.Std()), Audit: &a})
 	var c *Conflict
 	if errors.As(err, &c) && c.Run != nil {
-		if c.Run.RequestHash != requestHash {
-			return *c.Run, false, &Conflict{Event: "run now", Why: "key reused: this Idempotency-Key was used for another request", Run: c.Run}
-		}
-		return *c.Run, false, nil
+		return madeBefore("run now", *c.Run, nil, requestHash)
 	}
 	if err != nil {
 		return r, false, err

@@ -197,7 +197,7 @@ func (e *Editor) Retry(ctx context.Context, id string, q RetryRequest, reason, p
 	}
 	twin := Run{Schedule: old.Schedule, Occurrence: ManualKey(principal, key)}
 	if before, err := e.Ledger.Run(ctx, twin.ID()); !errors.Is(err, ErrNotFound) {
-		return madeBefore(before, err, requestHash) // whatever became of the old run since
+		return madeBefore("retry as new", before, err, requestHash) // whatever became of the old run since
 	}
 	p, err := e.PlanRetry(ctx, id, q)
 	switch {
@@ -216,7 +216,7 @@ func (e *Editor) Retry(ctx context.Context, id string, q RetryRequest, reason, p
 	err = e.Ledger.Admit(ctx, Admission{Run: r, Token: e.Token(), TTL: e.Clocks.Wall().Add(e.Timing.RunRetention.Std()), Audit: &a})
 	var c *Conflict
 	if errors.As(err, &c) && c.Run != nil {
-		return madeBefore(*c.Run, nil, requestHash)
+		return madeBefore("retry as new", *c.Run, nil, requestHash)
 	}
 	if err != nil {
 		return r, false, err
@@ -226,9 +226,9 @@ func (e *Editor) Retry(ctx context.Context, id string, q RetryRequest, reason, p
 }
 
 // madeBefore answers a request whose key had made a run.
-func madeBefore(r Run, err error, requestHash string) (Run, bool, error) {
+func madeBefore(act string, r Run, err error, requestHash string) (Run, bool, error) {
 	if err == nil && r.RequestHash != requestHash {
-		err = &Conflict{Event: "retry as new", Why: "key reused: this Idempotency-Key was used for another request", Run: &r}
+		err = &Conflict{Event: act, Why: "key reused: this Idempotency-Key was used for another request", Run: &r}
 	}
 	return r, false, err
 }
