@@ -83,7 +83,7 @@ func TestEachWrongFieldIsShownWithFileAndLine(t *testing.T) {
 		{"no YAML", "a: [1", "all.yaml:1:"},
 		{"a tab", "kind: workspace\n\tid: x\n", "all.yaml:2:"},
 		{"no mapping", "- 1\n", "all.yaml:1: a document is a mapping"},
-		{"kind absent", "id: x\n", "kind is null; want workspace, source, group or schedule"},
+		{"kind absent", "id: x\n", "kind is null; want owner, workspace, source, group, schedule or snapshot"},
 		{"kind unknown", "id: x\nkind: report\n", "all.yaml:2: kind is \"report\""},
 		{"name absent", "kind: source\nengine: sqlite\n", "name of the source is null"},
 		{"name wrong type", "kind: workspace\nid: 7\n", "all.yaml:2: id of the workspace is 7"},

@@ -31,12 +31,12 @@ func TestWrongActsByHandSayWhatIsRight(t *testing.T) {
 		{"control --send off --reason x", "belong to almanac control set"},
 		{"control audits --send off", "belong to almanac control set"},
 		{"history", "usage: almanac history"},
-		{"history x --diff 1", "history SCHEDULE | group/ID [--diff N M]"},
-		{"history x 1 2", "history SCHEDULE | group/ID [--diff N M]"},
+		{"history x --diff 1", "history SCHEDULE | group/ID | snapshot/WORKSPACE/TYPE [--diff N M]"},
+		{"history x 1 2", "history SCHEDULE | group/ID | snapshot/WORKSPACE/TYPE [--diff N M]"},
 		{"history x --diff one 2", `"one" is no version`},
 		{"history x --diff 0 2", `"0" is no version`},
 		{"audits", "usage: almanac audits"},
-		{"audits a/b", "is no run, schedule or group"},
+		{"audits a/b", "is no run, schedule, group or owner"},
 		{"get dead-letters x", "usage: almanac get"},
 	} {
 		_, err := s.run(Usage, strings.Split(x.args, " ")...)

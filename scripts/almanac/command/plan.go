@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"almanac/internal/api"
@@ -79,7 +80,7 @@ func plan(ctx context.Context, conn *client.Client, docs []manifest.Document) ([
 		changing[d.Kind+" "+d.Name] = s.action != unchanged
 		steps = append(steps, s)
 	}
-	if err := resolve(schedules, stands, standing, changing); err != nil {
+	if err := resolve(slices.Concat(schedules, snapshots), stands, standing, changing); err != nil {
 		return nil, err
 	}
 	planned, err := planSchedules(ctx, conn, schedules, changing)
@@ -90,11 +91,11 @@ func plan(ctx context.Context, conn *client.Client, docs []manifest.Document) ([
 	return append(append(steps, planned...), defined...), err
 }
 
-// resolve checks that each name a schedule refers to stands, or is described beside it: the API cannot tell before
-// those are applied.
-func resolve(schedules []manifest.Document, stands map[string]json.RawMessage, groups []string, described map[string]bool) error {
+// resolve checks that each name a schedule or snapshot refers to stands, or is described beside it: the API cannot tell
+// before those are applied.
+func resolve(docs []manifest.Document, stands map[string]json.RawMessage, groups []string, described map[string]bool) error {
 	var wrong manifest.Errors
-	for _, d := range schedules {
+	for _, d := range docs {
 		wrong = append(wrong, unknownGroups(d, groups, described)...)
 		for _, kind := range []string{manifest.Workspace, manifest.Source} {
 			var fields map[string]any

@@ -154,6 +154,7 @@ type stage struct {
 	now     time.Time
 	onWait  func()
 	waits   int
+	bucket  func(object string) string // where signed addresses of months lead
 	// before steers single requests; it reports whether it has answered.
 	before func(w http.ResponseWriter, r *http.Request) bool
 }
@@ -162,6 +163,9 @@ func deploy(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{t: t, product: apitest.New(t), pool: newPool(), dir: t.TempDir(), now: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)}
 	s.product.API.Claims = s.pool
+	s.product.API.Months.Sign = func(_ context.Context, object, _ string, _ time.Duration) (string, error) {
+		return s.bucket(object), nil
+	}
 	h := s.product.API.Handler()
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.before == nil || !s.before(w, r) {
