@@ -49,6 +49,9 @@ func (d Demo) summary(ctx context.Context) error {
 		}
 	}
 	line("Webhook received: %s", d.relative(filepath.Join(d.Instance.ReceiversFolder(), "hook")))
+	if err := d.monthsSummary(ctx); err != nil {
+		return err
+	}
 	d.next()
 	return nil
 }
@@ -86,6 +89,9 @@ func (d Demo) next() {
 		"  " + d.relative(d.binary()) + " show " + schedules[2] + "@" + first,
 		"  " + d.relative(d.binary()) + " run-now " + schedules[1] + " --wait",
 		"  " + d.relative(d.binary()) + " pause " + schedules[0] + " --reason \"holiday\"",
+		"  " + d.relative(d.binary()) + " " + strings.Join(mended.with("snapshot show"), " "),
+		"  " + d.relative(d.binary()) + " " + strings.Join(mended.with("manifest"), " "),
+		"  " + d.relative(d.binary()) + " " + strings.Join(cancelled.with("rerun"), " ") + " --reason \"November has come\"",
 		"  " + down(d.Instance.Cloud),
 	} {
 		d.Report.Line("%s", l)
