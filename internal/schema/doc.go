@@ -21,7 +21,7 @@
 //	notice            OUTBOX#shard / OUT#run#kind#chan#recipient put in the settle's transaction; next_at as read
 //	resend            OUTBOX#shard / OUT#run#chan#recipient#wish put in the wish's transaction; next_at as read
 //	control           CONTROL / stage                            put if both switches stand as read, in one transaction with its audit
-//	send rate         RATE#channel / stage                       taken_until as read
+//	send rate         RATE#channel / stage                       taken_until within bounds, and another's; to begin anew: as read
 //	business clock    CONTROL / stage#CLOCK                      put; read in the local profile only
 //
 // An audit's subject is what was acted on: a schedule's id, a run's id, "workspace id", "source name", "group id". Its id is the
@@ -144,6 +144,9 @@
 // the text of a failure makes it longer; so bounds of a generation are one short text, and a chunk leaves no line in the
 // timeline.
 //
+// A person's request for a version may have a key of its own. The id of its audit is made of it, so that asking again finds
+// what it made.
+//
 // The current version's row names the one before it. A publication is known by its run, a roll back by a record of its own.
 //
 // # Access patterns of the table Snapshots
@@ -160,7 +163,10 @@
 //	one run, head, current version, series,   its key                             consistent
 //	  definition, owner
 //	months of a series                        WS#w#TYPE#t, P#…                    consistent
+//	months from one to another with their     WS#w#TYPE#t, P#from to P#to#V#…;    consistent
+//	  versions and current ones               CURRENT#from to CURRENT#to
 //	versions of a month                       WS#w#TYPE#t, P#month#V#…            consistent
+//	versions of a definition                  WS#w or OWNER#o, SNAPDEF#type#V#…   consistent
 //	roll backs of a month                     WS#w#TYPE#t, MOVE#month#…           consistent
 //	chunks of a generation from a number on   SNAP#run#G#generation, CHUNK#…      consistent
 //

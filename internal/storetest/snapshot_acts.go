@@ -20,6 +20,7 @@ func snapshotActs(t *testing.T, b *bench) {
 	t.Run("a series", func(t *testing.T) { seriesPlace(t, b) })
 	t.Run("a definition", func(t *testing.T) { definitionVersions(t, b) })
 	t.Run("a run comes back as it was planned", func(t *testing.T) { readBack(t, b) })
+	t.Run("months side by side", func(t *testing.T) { monthsSideBySide(t, b) })
 	t.Run("rows that cannot be read", func(t *testing.T) { brokenMonths(t, b) })
 }
 
