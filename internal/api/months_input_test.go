@@ -1,9 +1,11 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestEachInputOfMonthsIsRefusedByName is the matrix of bad input of the routes of monthly snapshots. Nothing is written.
@@ -156,6 +158,30 @@ func TestABrokenStoreIsNoEmptyAnswer(t *testing.T) {
 		}
 		if a := c.as("admin", method, sample.target, sample.body, "idempotency-key", "k9"); a.StatusCode != 500 && a.StatusCode != 503 {
 			t.Errorf("%s: %d %s", route, a.StatusCode, a.Body)
+		}
+	}
+}
+
+// broken is a planner that cannot be asked.
+type broken struct{}
+
+func (broken) Ask(context.Context) error { return errors.New("secret detail") }
+
+// TestWhatCannotBeAskedOrSignedIsTold: without the detail, which the log has.
+func TestWhatCannotBeAskedOrSignedIsTold(t *testing.T) {
+	w, c := snapshotted(t)
+	months := Months{Editor: w.months.Editor, Reader: w.months.Ledger, Board: w.months.Board, Files: w.months.Files, Planner: broken{}, Bounds: AnswerBounds{Manifest: 10},
+		Sign: func(context.Context, string, string, time.Duration) (string, error) { return "", errors.New("secret detail") }}
+	c.serve = Lambda(API{Editor: w, Reader: w, Links: w, Months: months, Claims: AuthorizerClaims{}, Log: discard(), Now: nowOf(w), NewID: func() string { return "x" }}.Handler())
+	for target, status := range map[string]int{"/snapshots/plan": 503, "/snapshots/runs/" + ewrMonth + "1_v1/chunks/0": 500, "/snapshots/runs/" + ewrMonth + "1_v1/manifest": 500} {
+		method := "GET"
+		if status == 503 {
+			method = "POST"
+		}
+		a := c.as("admin", method, target, "")
+		a.problem(status, "")
+		if strings.Contains(a.Body, "secret") || status == 503 && a.Headers["Retry-After"] == "" {
+			t.Errorf("%s: %s", target, a.Body)
 		}
 	}
 }

@@ -18,7 +18,8 @@ type Months struct {
 	// Planner is asked to look now. It looks by itself, a quarter of an hour later at the most.
 	Planner snapshot.Dispatch
 	// Sign makes an address that serves an object under a name for some time.
-	Sign func(ctx context.Context, object, name string, life time.Duration) (string, error)
+	Sign   func(ctx context.Context, object, name string, life time.Duration) (string, error)
+	Bounds AnswerBounds
 }
 
 // MonthEditor carries out people's commands on snapshots. Errors are input.Problems where the input is wrong,

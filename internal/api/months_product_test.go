@@ -452,3 +452,65 @@ func TestAFailedCheckIsAccepted(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestWhatIsTooLargeForAnAnswer: a large manifest is a redirection, files are verified part after part, and what takes too
+// long is refused with what helps.
+func TestWhatIsTooLargeForAnAnswer(t *testing.T) {
+	p, c := defined(t)
+	const month, run = "/snapshots/months/EWR/delays/2013-01", "/snapshots/runs/EWR_delays_2013-01_v1"
+	p.Months.Plan()
+	p.Months.Publish("EWR_delays_2013-01_v1")
+	c.do("POST", month+"/versions", `{"reason":"again"}`, 201, nil, "idempotency-key", "k")
+	p.Months.Publish("EWR_delays_2013-01_v2")
+	with := func(b api.AnswerBounds) caller {
+		p.API.Months.Bounds = b
+		return caller{t, api.Lambda(p.API.Handler())}
+	}
+	full := c.do("GET", month+"/manifest", "", 200, nil)
+	r := with(api.AnswerBounds{Manifest: 10}).do("GET", month+"/manifest", "", 303, nil)
+	if r.Headers["Etag"] != full.Headers["Etag"] || !strings.Contains(r.Headers["Location"], "/manifest-"+strings.Trim(r.Headers["Etag"], `"`)+".json?name=EWR_delays_2013-01_v2.json") {
+		t.Errorf("%v", r.Headers)
+	}
+	var v api.VerifyView
+	part := with(api.AnswerBounds{Verified: 1})
+	part.do("POST", run+"/verify", "", 200, &v)
+	if v.Checked != 1 || v.Next != 1 {
+		t.Errorf("%+v", v)
+	}
+	v = api.VerifyView{}
+	part.do("POST", run+"/verify", `{"from":1}`, 200, &v)
+	if v.Checked != 1 || v.Next != 0 {
+		t.Errorf("%+v", v)
+	}
+	for target, x := range map[string]struct {
+		bounds      api.AnswerBounds
+		method      string
+		field, help string
+	}{
+		run + "/verify":                {api.AnswerBounds{Chunk: 1}, "POST", "from", "almanac verify --here"},
+		month + "/compare?from=1&to=2": {api.AnswerBounds{Rows: 5}, "GET", api.TooLarge, "almanac compare --here"},
+		month + "/compare?to=2&from=1": {api.AnswerBounds{Compared: 10}, "GET", api.TooLarge, "almanac compare --here"},
+	} {
+		var problem api.Problem
+		with(x.bounds).do(x.method, target, "", 422, &problem)
+		if problem.Errors[0].Field != x.field || !strings.Contains(problem.Errors[0].Want, x.help) {
+			t.Errorf("%s: %+v", target, problem)
+		}
+	}
+}
+
+// TestVersionsOfAnotherKeyAreNotCompared: the second version's definition orders its rows by another column.
+func TestVersionsOfAnotherKeyAreNotCompared(t *testing.T) {
+	p, c := defined(t)
+	p.Months.Source.Load("EWR 2013-01", 1, 2, 3)
+	p.Months.Plan()
+	p.Months.Publish("EWR_delays_2013-01_v1")
+	c.do("PUT", definitionEWR, `{"workspace":"EWR",`+strings.Replace(delaysType, `"key":"id"`, `"key":"delay"`, 1)+`}`, 200, nil)
+	c.do("POST", "/snapshots/months/EWR/delays/2013-01/versions", `{"reason":"again"}`, 201, nil, "idempotency-key", "k")
+	p.Months.Publish("EWR_delays_2013-01_v2")
+	var problem api.Problem
+	c.do("GET", "/snapshots/months/EWR/delays/2013-01/compare?from=1&to=2", "", 422, &problem)
+	if problem.Errors[0].Field != "to" || !strings.Contains(problem.Errors[0].Want, "only versions of one key can be compared") {
+		t.Errorf("%+v", problem)
+	}
+}

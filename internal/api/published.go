@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,15 +26,23 @@ func (s *server) registerPublished() {
 	register(s, op("GET", monthPath+"/compare", "compare-versions", "How two versions of a month differ, by their keys", 404, 422), s.compareVersions)
 }
 
-// Bounds of what is done while the caller waits: about ten seconds of a function of 512 MB.
-const (
-	maxManifest  = 4 << 20   // bytes of an answer; a larger one is a redirection (a function's answer ends at 6 MB)
-	maxVerified  = 64 << 20  // bytes that one request verifies, but one file at least
-	maxChunk     = 256 << 20 // bytes of a file that can be verified
-	maxCompared  = 64 << 20  // bytes of both versions together
-	maxCompareds = 500_000   // rows of both versions together
-	signedFor    = time.Minute
-)
+// AnswerBounds bound what is done with files while the caller waits; a zero is the default.
+type AnswerBounds struct {
+	Manifest int64 // bytes of a manifest that is answered; a larger one is a redirection
+	Verified int64 // bytes that one request verifies, but one file at least
+	Chunk    int64 // bytes of a file that can be verified
+	Compared int64 // bytes of two versions that are compared
+	Rows     int64 // rows of two versions that are compared
+}
+
+// filled are the bounds with their defaults: about ten seconds of a function of 512 MB, whose answer ends at 6 MB
+// (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
+func (b AnswerBounds) filled() AnswerBounds {
+	return AnswerBounds{cmp.Or(b.Manifest, 4<<20), cmp.Or(b.Verified, 64<<20), cmp.Or(b.Chunk, 256<<20), cmp.Or(b.Compared, 64<<20), cmp.Or(b.Rows, 500_000)}
+}
+
+// signedFor is how long a signed address works.
+const signedFor = time.Minute
 
 type manifestReply struct {
 	Status      int
@@ -113,7 +122,7 @@ func (s *server) manifestReply(ctx context.Context, m snapshot.Manifest, seen st
 			return out, nil
 		}
 	}
-	if len(body) > maxManifest {
+	if int64(len(body)) > s.Months.Bounds.filled().Manifest {
 		p := snapshot.Period{Series: snapshot.Series{Workspace: m.Workspace, Type: m.Type}, Month: m.Month}
 		address, err := s.Months.Sign(ctx, snapshot.ManifestKey(p, m.Version, hash), m.Run+".json", signedFor)
 		if err != nil {
@@ -182,13 +191,14 @@ func (s *server) verifySnapshot(ctx context.Context, in *struct {
 	if body.From < 0 || body.From > 0 && body.From >= len(all) {
 		return nil, wrong("from", fmt.Sprint(body.From), fmt.Sprintf("0 to %d, a chunk of the version", max(len(all)-1, 0)))
 	}
+	bounds := s.Months.Bounds.filled()
 	end, bytes := body.From, int64(0)
-	for end < len(all) && (end == body.From || bytes+all[end].Bytes <= maxVerified) {
+	for end < len(all) && (end == body.From || bytes+all[end].Bytes <= bounds.Verified) {
 		bytes += all[end].Bytes
 		end++
 	}
-	if bytes > maxChunk {
-		return nil, wrong("from", fmt.Sprint(body.From), fmt.Sprintf("a chunk of at most %d MiB; this one has %d bytes: download it and compare its SHA-256, as `almanac verify --here` does", maxChunk>>20, bytes))
+	if bytes > bounds.Chunk {
+		return nil, wrong("from", fmt.Sprint(body.From), fmt.Sprintf("a chunk of at most %d MiB; this one has %d bytes: download it and compare its SHA-256, as `almanac verify --here` does", bounds.Chunk>>20, bytes))
 	}
 	m.Chunks = all[body.From:end]
 	found, err := s.Months.Files.Verify(ctx, m)
@@ -220,8 +230,9 @@ func (s *server) compareVersions(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if rows, bytes := from.Totals.Rows+to.Totals.Rows, from.Totals.Bytes+to.Totals.Bytes; rows > maxCompareds || bytes > maxCompared {
-		return nil, wrong(TooLarge, fmt.Sprintf("%d rows, %d bytes", rows, bytes), fmt.Sprintf("at most %d rows and %d MiB in both versions together; `almanac compare --here` compares larger ones on your machine", maxCompareds, maxCompared>>20))
+	bounds := s.Months.Bounds.filled()
+	if rows, bytes := from.Totals.Rows+to.Totals.Rows, from.Totals.Bytes+to.Totals.Bytes; rows > bounds.Rows || bytes > bounds.Compared {
+		return nil, wrong(TooLarge, fmt.Sprintf("%d rows, %d bytes", rows, bytes), fmt.Sprintf("at most %d rows and %d MiB in both versions together; `almanac compare --here` compares larger ones on your machine", bounds.Rows, bounds.Compared>>20))
 	}
 	c, err := s.Months.Files.Compare(ctx, from, to, in.Examples)
 	if failure.Is(err, failure.DefinitionInvalid) { // the key has another column
