@@ -171,7 +171,9 @@ func (broken) Ask(context.Context) error { return errors.New("secret detail") }
 func TestWhatCannotBeAskedOrSignedIsTold(t *testing.T) {
 	w, c := snapshotted(t)
 	months := Months{Editor: w.months.Editor, Reader: w.months.Ledger, Board: w.months.Board, Files: w.months.Files, Planner: broken{}, Bounds: AnswerBounds{Manifest: 10},
-		Sign: func(context.Context, string, string, time.Duration) (string, error) { return "", errors.New("secret detail") }}
+		Sign: func(context.Context, string, string, time.Duration) (string, error) {
+			return "", errors.New("secret detail")
+		}}
 	c.serve = Lambda(API{Editor: w, Reader: w, Links: w, Months: months, Claims: AuthorizerClaims{}, Log: discard(), Now: nowOf(w), NewID: func() string { return "x" }}.Handler())
 	for target, status := range map[string]int{"/snapshots/plan": 503, "/snapshots/runs/" + ewrMonth + "1_v1/chunks/0": 500, "/snapshots/runs/" + ewrMonth + "1_v1/manifest": 500} {
 		method := "GET"
