@@ -94,7 +94,7 @@ type Run struct {
 	NextAt     time.Time // wall time of the next attempt; zero in failed: final
 	ErrorCode  string
 	ErrorText  string
-	FailedIn   State // the state that the latest failure came from
+	FailedIn   State // the state that the latest failure came from; queued only where no attempt had begun before
 	Mode       Mode
 	Generation int
 	Cursor     Cursor

@@ -91,7 +91,8 @@ func (s *Snapshots) Attach(ctx context.Context, r snapshot.Run, execution string
 	return err
 }
 
-// Fail settles an attempt: until the next one, or for good.
+// Fail settles an attempt: until the next one, or for good. An attempt that never began read nothing: the state in which the
+// one before failed still says whether the next may go on at the cursor.
 func (s *Snapshots) Fail(ctx context.Context, r snapshot.Run, st snapshot.Settlement, now time.Time) error {
 	set := settledSnapshot(r, now)
 	line := entry(now, "failed: %s", st.Code)
@@ -100,7 +101,10 @@ func (s *Snapshots) Fail(ctx context.Context, r snapshot.Run, st snapshot.Settle
 		line = entry(now, "failed: %s; again at %s", st.Code, schema.Time(st.NextAt))
 	}
 	set[schema.ErrorCode], set[schema.ErrorText] = string(st.Code), failure.Cut(st.Text, failure.MaxMessage)
-	set[schema.FailedIn], set[schema.NextAttempt] = string(r.State), schema.Time(st.NextAt)
+	set[schema.NextAttempt] = schema.Time(st.NextAt)
+	if r.State != snapshot.Queued || r.FailedIn == "" {
+		set[schema.FailedIn] = string(r.State)
+	}
 	w, err := runWrite(r, snapshot.Fail, facts{}, update{set: set, add: map[string]int{schema.Failures: 1}, append: line},
 		func(it item) bool {
 			return str(it, schema.State) == string(snapshot.Failed) && num(it, schema.Job) == r.Job && num(it, schema.Failures) == r.Failures+1

@@ -294,6 +294,15 @@ func endWays() []way {
 						{key: p.headKey(), set: row{schema.Active: nil, schema.LatestState: "failed"}}}
 				}})
 	}
+	ways = append(ways, way{from: "queued", event: "fail", name: "N14, never begun after a failed validation", token: true, given: inMonth("queued", row{schema.FailedIn: "validating"}),
+		do: onMonth(func(ctx context.Context, s *store.Snapshots, r snapshot.Run) error {
+			return s.Fail(ctx, r, snapshot.Settlement{Code: failure.JobLost, Text: "no job", NextAt: wall.Add(time.Hour)}, wall)
+		}),
+		want: func(p place) []change {
+			return []change{freed(p), {p.snapshotKey(), row{schema.State: "failed", schema.Failures: 2, schema.ErrorCode: "job_lost", schema.ErrorText: "no job",
+				schema.NextAttempt: wall.Add(time.Hour), schema.Work: schema.WorkRetry(p.schedule, false), schema.WorkAt: wall.Add(time.Hour)},
+				stamp + "failed: job_lost; again at 2026-11-30T09:00:00.000Z"}}
+		}})
 	return append(ways, cancelWays(stolen, gone)...)
 }
 
