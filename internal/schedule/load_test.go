@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/mail"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ type loaded struct {
 	fleet    *fleet
 	began    time.Time
 	promises []load.Promise
+	turns    atomic.Int64 // writes to the rows of the send rate, refused ones too: they cost the same
 }
 
 func newLoaded(t *testing.T, options ...option) *loaded {
@@ -43,6 +45,7 @@ func newLoaded(t *testing.T, options ...option) *loaded {
 		return ctx.Err()
 	}
 	w.deliverer.Pace.Pause, w.store.Pause = pause, pause
+	w.watchTurns(func(error) { l.turns.Add(1) })
 	return l
 }
 
@@ -150,6 +153,9 @@ func (l *loaded) shown(title string, runs []schedule.Run) {
 		yields += r.Yields
 	}
 	fmt.Fprintf(&out, "%s: %d runs, %d functions at once, %d yields; time as the model of fleet_test.go has it\n", title, len(runs), *loadConcurrency, yields)
+	if *loadRate > 0 {
+		fmt.Fprintf(&out, "  %d writes to take turns to send, at %d mails a second\n", l.turns.Load(), *loadRate)
+	}
 	load.Percentiles(&out, "admitted after its due time", late)
 	load.Percentiles(&out, "settled after its due time", took)
 	load.Histogram(&out, load.Column{Name: "admitted", After: admitted}, load.Column{Name: "settled", After: settled})

@@ -12,17 +12,19 @@ import (
 
 // The account has one send rate, whatever sends (SES counts recipients a second, per account and region, and each mail
 // here has one: https://docs.aws.amazon.com/ses/latest/dg/quotas.html). It is a token bucket in the table: a channel's row
-// holds one instant, up to which all send times are taken. Send times lie 1/rate apart. A worker takes several at once,
-// by moving that instant on the condition that it is as read, so that no two workers ever hold the same one.
+// holds one instant, up to which all send times are taken. Send times lie 1/rate apart. A worker takes several at once, by
+// adding their span to that instant: DynamoDB does one addition after the other, so that no two workers ever hold the same
+// send time, and none refuses another's. Only where the instant is of no use (there is none yet, it lies too far back, or
+// too far ahead) is it set, on the condition that it is as read.
 //
 // A send time may be used from its instant on, for turnLife; then it is lost, so that workers that stood still do not
 // send in one go what they missed. Hence no window of length t sees more than rate × (t + turnLife) + 1 requests.
 //
 // Nobody starves. A worker takes new send times only when its last ones are behind it or lost, and at most TurnSpan worth
-// of them. So with W workers at most W × TurnSpan is taken ahead, and TurnSpan more for each that died while it waited.
-// The stage's profile holds that against the time of one invocation: every attempt comes to its turn. One that was late
-// anyway (a long query) has recorded its file and yields, which costs no attempt; the next has the whole time. Where even
-// that fails, the clocks are wrong, and the attempt is released until the next free send time.
+// of them. So with W workers at most W × TurnSpan is taken ahead, and TurnSpan more for each that died while it waited
+// or lost a reply. The stage's profile holds that against the time of one invocation: every attempt comes to its turn. One
+// that was late anyway (a long query) has recorded its file and yields, which costs no attempt; the next has the whole
+// time. Where even that fails, the clocks are wrong, and the attempt is released until the next free send time.
 
 const (
 	// TurnSpan is how much of the send rate a worker takes at once. A run of R mails costs one write for every TurnSpan
@@ -33,8 +35,12 @@ const (
 	MaxAhead = 10 * time.Minute
 	// turnLife is how long a send time may be used.
 	turnLife = time.Second
-	// turnBurst is how much unused time of the past may be taken. Less than turnLife, or it would be lost at once.
+	// turnBurst is how much unused time of the past is taken where send times begin anew. Less than turnLife, or it would
+	// be lost at once.
 	turnBurst = turnLife / 2
+	// turnIdle is how far back the instant may lie before send times begin anew. More than turnBurst: an account that uses
+	// less than its rate leaves the instant behind again and again, and between two beginnings all workers add to it.
+	turnIdle = turnLife * 3 / 4
 	// turnStale is a wait after which what was read before it is read again: a stop, the switch, an unsubscription.
 	turnStale = 500 * time.Millisecond
 )
@@ -53,11 +59,37 @@ func ParseRate(text string) (rate int, ok bool) {
 
 // SendTimes keeps, for each channel, the instant up to which send times are taken.
 type SendTimes interface {
-	// MoveSendTimes moves a channel's instant to what move says of it, on the condition that it is as read. Where it is
-	// not, it is read again after a pause, until ctx ends: rivals are no failure. by is a token of this one move. taken is
-	// zero where nothing was; where ok is false nothing is written. move may be called several times; its last call counts,
-	// and only with a nil error.
-	MoveSendTimes(ctx context.Context, channel, by string, move func(taken time.Time) (until time.Time, ok bool)) error
+	// TakeSendTimes takes the next span of a channel's send times that nobody has. by is a token of this one call. ask says
+	// what is wanted; it is asked again for each try, because the clock goes on, and its span must stay the same. Rivals are
+	// no failure: where one was quicker, the next try comes after a pause, until ctx ends. Where the span would begin too
+	// late nothing is written.
+	TakeSendTimes(ctx context.Context, channel, by string, ask func() Wanted) (Taken, error)
+}
+
+// Wanted is a span of send times, and where it may begin. Instants are kept in microseconds: the span and Anew count as
+// rounded up to them.
+type Wanted struct {
+	Span  time.Duration
+	Idle  time.Time // where the instant lies before it, or there is none, send times begin anew
+	Anew  time.Time // where they begin then
+	Last  time.Time // the latest at which the span may begin
+	Limit time.Time // an instant after it was written by a clock that was wrong: send times begin anew
+}
+
+// Begins tells where the span begins where send times are taken until an instant (zero: none is known), and whether that
+// is anew, whatever the instant says.
+func (w Wanted) Begins(until time.Time) (start time.Time, anew bool) {
+	if until.Before(w.Idle) || until.After(w.Limit) {
+		return w.Anew.Add(time.Microsecond - 1).Truncate(time.Microsecond), true
+	}
+	return until, false
+}
+
+// Taken is what became of what was wanted.
+type Taken struct {
+	Start time.Time // where the span begins; where it is late: would begin
+	Late  bool      // that is after Wanted.Last: nothing was taken
+	Wrong time.Time // an instant after Wanted.Limit, where send times began anew because of it
 }
 
 // Pace is the send rate of a stage. The zero Pace holds nothing back.
@@ -159,32 +191,24 @@ func (d *Deliverer) await(ctx context.Context, h *turns, channelName string, wan
 // take reserves the next send times that nobody has.
 func (d *Deliverer) take(ctx context.Context, h *turns, channelName string, gap time.Duration, wanted int, last time.Time) error {
 	n := min(h.wish(max(1, int(TurnSpan/gap))), max(1, wanted))
-	var start time.Time
-	var late *noTurn
-	err := d.Pace.Times.MoveSendTimes(ctx, channelName, d.Token(), func(taken time.Time) (time.Time, bool) {
-		now := d.Clocks.Wall()
-		if ahead := taken.Sub(now); ahead > MaxAhead {
-			d.Count("send_turns", 1, "reset", channelName)
-			d.Log.Error("send times are taken further ahead than can be: a clock was wrong; they begin anew", "channel", channelName, "until", taken, "ahead", ahead.String())
-			taken = time.Time{}
-		}
-		if start, late = now.Add(-turnBurst), nil; taken.After(start) {
-			start = taken
-		}
-		if start.After(last) {
-			late = &noTurn{start.Sub(now)}
-			return time.Time{}, false
-		}
-		return start.Add(time.Duration(n) * gap), true
+	var now time.Time
+	got, err := d.Pace.Times.TakeSendTimes(ctx, channelName, d.Token(), func() Wanted {
+		now = d.Clocks.Wall()
+		return Wanted{Span: time.Duration(n) * gap, Idle: now.Add(-turnIdle), Anew: now.Add(-turnBurst), Last: last, Limit: now.Add(MaxAhead)}
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case late != nil:
-		d.Count("send_turns", 1, "none", channelName)
-		return *late
 	}
-	*h = turns{next: start, n: n}
+	if got.Late {
+		d.Count("send_turns", 1, "none", channelName)
+		return noTurn{got.Start.Sub(now)}
+	}
+	if !got.Wrong.IsZero() {
+		d.Count("send_turns", 1, "reset", channelName)
+		d.Log.Error("send times were taken further ahead than can be: a clock was wrong; they begin anew", "channel", channelName,
+			"until", got.Wrong, "ahead", got.Wrong.Sub(now).String())
+	}
+	*h = turns{next: got.Start, n: n}
 	return nil
 }
 

@@ -29,7 +29,7 @@ type write struct {
 	refused string
 	// mine reports, on the row as it stands, that this very write took effect before its reply was lost.
 	mine func(item) bool
-	// row, where not nil, receives the row as it stands after this write.
+	// row, where not nil, receives the row as it stands after this write, or stood when the write was refused.
 	row *item
 }
 
@@ -125,7 +125,7 @@ func (s *Store) sendOnce(ctx context.Context, w write) error {
 	return err
 }
 
-// took notes the row as it stands after the write.
+// took notes the row as it stands after the write, or stood at its refusal.
 func (w write) took(row item) {
 	if w.row != nil {
 		*w.row = row
@@ -188,8 +188,8 @@ func firstRefused(reasons []types.CancellationReason) (int, item) {
 
 // decide reads a refusal: the row already holds what we wanted to write, or it is another's.
 func decide(w write, old item) error {
+	w.took(old)
 	if w.mine != nil && len(old) > 0 && w.mine(old) {
-		w.took(old)
 		return nil
 	}
 	return conflict(w, old)

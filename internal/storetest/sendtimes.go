@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,48 +13,37 @@ import (
 	"almanac/internal/failure/failuretest"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
-	"almanac/internal/store"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// window is what one move took: from the instant that it read, or from now on, for a second.
+// window is what one call took.
 type window struct{ from, until time.Time }
 
-// takeSecond moves a channel's instant by a second, and returns what that took.
-func takeSecond(ctx context.Context, s schedule.SendTimes, channel, by string) (got window, err error) {
-	err = s.MoveSendTimes(ctx, channel, by, func(taken time.Time) (time.Time, bool) {
-		if got.from = wall; taken.After(wall) {
-			got.from = taken
-		}
-		got.until = got.from.Add(time.Second)
-		return got.until, true
-	})
-	return got, err
+// wanted is a second, as workers with the suite's clock want it.
+func wanted() schedule.Wanted {
+	return schedule.Wanted{Span: time.Second, Idle: wall.Add(-time.Second), Anew: wall, Last: wall.Add(time.Minute), Limit: wall.Add(10 * time.Minute)}
+}
+
+// takeSecond takes a second of a channel's send times.
+func takeSecond(ctx context.Context, s schedule.SendTimes, channel, by string) (window, error) {
+	got, err := s.TakeSendTimes(ctx, channel, by, wanted)
+	if err == nil && (got.Late || !got.Wrong.IsZero()) {
+		err = fmt.Errorf("unexpected: %+v", got)
+	}
+	return window{got.Start, got.Start.Add(time.Second)}, err
 }
 
 // sendTimes are the rows by which workers share a send rate. No two of them ever hold one instant, whatever is lost.
 func sendTimes(t *testing.T, b *bench) {
-	channel := func(t *testing.T) (string, schema.Key) {
-		t.Helper()
-		name := b.place().schedule
-		return name, schema.SendRateKey(name, b.Stage)
-	}
-	wants := func(t *testing.T, k schema.Key, until time.Time, by string) {
-		t.Helper()
-		if d := diff(world{k: b.row(t, k)}, world{}.add(k, row{schema.TakenUntil: until.UnixMicro(), schema.Owner: by})); d != "" {
-			t.Error(d)
-		}
-	}
-	t.Run("absent, then as read", func(t *testing.T) {
-		name, k := channel(t)
+	t.Run("absent, then one after the other", func(t *testing.T) {
+		name, k := b.sendRate()
 		for i := range 3 {
 			got, err := takeSecond(t.Context(), b.Store, name, fmt.Sprint("w", i))
 			if want := wall.Add(time.Duration(i) * time.Second); err != nil || !got.from.Equal(want) {
-				t.Errorf("move %d from %s, %v; want from %s", i, got.from, err, want)
+				t.Errorf("span %d from %s, %v; want from %s", i, got.from, err, want)
 			}
-			wants(t, k, got.until, fmt.Sprint("w", i))
+			b.taken(t, k, got.until, fmt.Sprint("w", i))
 		}
 		other := *b.Store
 		other.Stage = "another"
@@ -64,60 +52,201 @@ func sendTimes(t *testing.T, b *bench) {
 		}
 	})
 	t.Run("rounded up to microseconds", func(t *testing.T) {
-		name, k := channel(t)
-		if err := b.MoveSendTimes(t.Context(), name, "w", func(time.Time) (time.Time, bool) { return wall.Add(1), true }); err != nil {
-			t.Fatal(err)
+		name, k := b.sendRate()
+		for i := range 2 {
+			by, start := fmt.Sprint("w", i), wall.Add(time.Duration(1+2*i)*time.Microsecond)
+			got, err := b.TakeSendTimes(t.Context(), name, by, func() schedule.Wanted {
+				w := wanted()
+				w.Span, w.Anew = time.Microsecond+1, wall.Add(1)
+				return w
+			})
+			if err != nil || !got.Start.Equal(start) {
+				t.Errorf("%+v, %v; want from %s", got, err, start)
+			}
+			b.taken(t, k, start.Add(2*time.Microsecond), by)
 		}
-		wants(t, k, wall.Add(time.Microsecond), "w")
 	})
-	t.Run("nothing wanted, nothing written", func(t *testing.T) {
-		name, k := channel(t)
-		b.tap.reset()
-		if err := b.MoveSendTimes(t.Context(), name, "w", func(time.Time) (time.Time, bool) { return wall, false }); err != nil || b.tap.writes.Load() != 0 || len(b.row(t, k)) != 0 {
-			t.Errorf("%d writes, %v", b.tap.writes.Load(), err)
-		}
-	})
+	t.Run("where a span begins", func(t *testing.T) { begins(t, b) })
 	t.Run("a row that cannot be read counts as absent", func(t *testing.T) {
 		for what, v := range map[string]types.AttributeValue{"text": av("soon"), "a fraction": number("1.5"), "too large": number("1" + strconv.Itoa(1<<62)), "an instant, as text": av(schema.Time(wall))} {
-			name, k := channel(t)
-			b.overwrite(t, k, Item{schema.PK: av(string(k.PK)), schema.SK: av(string(k.SK)), schema.TakenUntil: v})
+			name, k := b.sendRate()
+			b.holdsTaken(t, k, v, "")
 			got, err := takeSecond(t.Context(), b.Store, name, "w")
 			if err != nil || !got.from.Equal(wall) {
 				t.Errorf("%s: %+v, %v; want from now on", what, got, err)
 			}
-			wants(t, k, got.until, "w")
+			b.taken(t, k, got.until, "w")
 		}
 	})
 	t.Run("a rival between read and write", func(t *testing.T) { overtaken(t, b) })
+	t.Run("refused again and again", func(t *testing.T) { refusedTakes(t, b) })
 	t.Run("many at once", func(t *testing.T) { crowd(t, b) })
 	t.Run("faults", func(t *testing.T) { sendTimeFaults(t, b) })
+	t.Run("sent twice", func(t *testing.T) { sentTwice(t, b) })
+}
+
+func (b *bench) sendRate() (channel string, k schema.Key) {
+	channel = b.place().schedule
+	return channel, schema.SendRateKey(channel, b.Stage)
+}
+
+// holdsTaken makes the row of a send rate; an owner that is empty is absent.
+func (b *bench) holdsTaken(t *testing.T, k schema.Key, v types.AttributeValue, owner string) {
+	t.Helper()
+	it := Item{schema.PK: av(string(k.PK)), schema.SK: av(string(k.SK)), schema.TakenUntil: v}
+	if owner != "" {
+		it[schema.Owner] = av(owner)
+	}
+	b.overwrite(t, k, it)
+}
+
+// taken asserts the row of a send rate.
+func (b *bench) taken(t *testing.T, k schema.Key, until time.Time, by string) {
+	t.Helper()
+	if d := diff(world{k: b.row(t, k)}, world{}.add(k, row{schema.TakenUntil: until.UnixMicro(), schema.Owner: by})); d != "" {
+		t.Error(d)
+	}
 }
 
 func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 
-// overtaken lets a rival move the row before each of the first writes. That is read again after a pause, and no failure.
+func micros(at time.Time) types.AttributeValue { return av(at.UnixMicro()) }
+
+// begins holds each bound from either side: a read, a write where something is taken, and nothing else.
+func begins(t *testing.T, b *bench) {
+	w := wanted()
+	const us = time.Microsecond
+	for _, c := range []struct {
+		what  string
+		holds time.Time
+		last  time.Time // zero: as wanted
+		want  schedule.Taken
+	}{
+		{"just too far back", w.Idle.Add(-us), time.Time{}, schedule.Taken{Start: wall}},
+		{"as far back as can be", w.Idle, time.Time{}, schedule.Taken{Start: w.Idle}},
+		{"as late as can be", w.Last, time.Time{}, schedule.Taken{Start: w.Last}},
+		{"just too late", w.Last.Add(us), time.Time{}, schedule.Taken{Start: w.Last.Add(us), Late: true}},
+		{"as far ahead as can be", w.Limit, time.Time{}, schedule.Taken{Start: w.Limit, Late: true}},
+		{"as far ahead as can be, and not late", w.Limit, w.Limit.Add(time.Hour), schedule.Taken{Start: w.Limit}},
+		{"too far ahead", w.Limit.Add(us), time.Time{}, schedule.Taken{Start: wall, Wrong: w.Limit.Add(us)}},
+		{"too far ahead, time is up", w.Limit.Add(us), wall.Add(-us), schedule.Taken{Start: wall, Late: true}},
+		{"too far back, time is up", w.Idle.Add(-us), wall.Add(-us), schedule.Taken{Start: wall, Late: true}},
+		{"absent, time is up", time.Time{}, wall.Add(-us), schedule.Taken{Start: wall, Late: true}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			name, k := b.sendRate()
+			if !c.holds.IsZero() {
+				b.holdsTaken(t, k, micros(c.holds), "")
+			}
+			before := b.row(t, k)
+			b.tap.reset()
+			got, err := b.TakeSendTimes(t.Context(), name, "w", func() schedule.Wanted {
+				w := wanted()
+				if !c.last.IsZero() {
+					w.Last = c.last
+				}
+				return w
+			})
+			calls, writes := b.tap.calls.Load(), b.tap.writes.Load()
+			if err != nil || !got.Start.Equal(c.want.Start) || got.Late != c.want.Late || !got.Wrong.Equal(c.want.Wrong) {
+				t.Errorf("%+v, %v; want %+v", got, err, c.want)
+			}
+			if c.want.Late {
+				if now := b.row(t, k); show(now) != show(before) || calls != 1 || writes != 0 {
+					t.Errorf("%d calls, %d writes, want a read alone: from %s to %s", calls, writes, show(before), show(now))
+				}
+				return
+			}
+			if calls != 2 || writes != 1 {
+				t.Errorf("%d calls, %d writes, want a read and a write", calls, writes)
+			}
+			b.taken(t, k, c.want.Start.Add(time.Second), "w")
+		})
+	}
+}
+
+// overtaken lets the row change between the read and the first write. What the row holds then decides: an addition takes
+// what comes behind it; else the refusal brings the row, and no second read is needed.
 func overtaken(t *testing.T, b *bench) {
-	name := b.place().schedule
-	rival := *b.Store
-	rival.DB = b.tap.DynamoDB
-	var theirs []window
+	w := wanted()
+	for _, c := range []struct {
+		what          string
+		before, after types.AttributeValue // nil: absent
+		start         time.Time
+		late, wrong   bool
+		writes        int64
+	}{
+		{"moved on", micros(wall), micros(wall.Add(5 * time.Second)), wall.Add(5 * time.Second), false, false, 1},
+		{"moved on, as late as can be", micros(wall), micros(w.Last), w.Last, false, false, 1},
+		{"moved on, later than that", micros(wall), micros(w.Last.Add(time.Second)), w.Last.Add(time.Second), true, false, 1},
+		{"made", nil, micros(wall.Add(time.Second)), wall.Add(time.Second), false, false, 2},
+		{"made, later than that", nil, micros(w.Last.Add(time.Second)), w.Last.Add(time.Second), true, false, 1},
+		{"begun anew", micros(wall.Add(-time.Hour)), micros(wall.Add(time.Second)), wall.Add(time.Second), false, false, 2},
+		{"corrected", micros(wall.Add(time.Hour)), micros(wall.Add(time.Second)), wall.Add(time.Second), false, false, 2},
+		{"set too far ahead", micros(wall), micros(wall.Add(time.Hour)), wall, false, true, 2},
+		{"set far back", micros(wall), micros(wall.Add(-time.Hour)), wall, false, false, 2},
+		{"made unreadable", micros(wall), av("soon"), wall, false, false, 2},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			name, k := b.sendRate()
+			if c.before != nil {
+				b.holdsTaken(t, k, c.before, "earlier")
+			}
+			b.tap.reset()
+			b.pauses.asked = nil
+			var once sync.Once
+			b.tap.before = func(_ int, operation string) error {
+				if operation == "UpdateItem" {
+					once.Do(func() { b.holdsTaken(t, k, c.after, "rival") })
+				}
+				return nil
+			}
+			got, err := b.TakeSendTimes(t.Context(), name, "w", wanted)
+			calls, writes := b.tap.calls.Load(), b.tap.writes.Load()
+			b.tap.reset()
+			if err != nil || !got.Start.Equal(c.start) || got.Late != c.late || got.Wrong.IsZero() == c.wrong {
+				t.Errorf("%+v, %v; want from %s, late: %v, wrong: %v", got, err, c.start, c.late, c.wrong)
+			}
+			refusals := c.writes - 1
+			if c.late {
+				refusals = c.writes
+				b.taken(t, k, c.start, "rival")
+			} else {
+				b.taken(t, k, c.start.Add(time.Second), "w")
+			}
+			if writes != c.writes || calls != c.writes+1 || len(b.pauses.asked) != int(refusals) {
+				t.Errorf("%d writes of %d calls, %d pauses; want %d writes beside one read, %d pauses", writes, calls, len(b.pauses.asked), c.writes, refusals)
+			}
+		})
+	}
+}
+
+// refusedTakes refuses each of the first writes. Each is tried again after a pause, as the clock stands then.
+func refusedTakes(t *testing.T, b *bench) {
+	const refusals = 9
+	name, k := b.sendRate()
 	b.tap.reset()
 	b.pauses.asked = nil
+	asked, met := 0, 0
 	b.tap.before = func(_ int, operation string) error {
-		if operation == "UpdateItem" && len(theirs) < 9 {
-			got, err := takeSecond(t.Context(), &rival, name, "rival")
-			theirs = append(theirs, got)
-			return err
+		if operation == "UpdateItem" && met < refusals {
+			met++
+			b.holdsTaken(t, k, micros(wall.Add(-time.Hour+time.Duration(met)*time.Second)), "rival") // of no use, and not as read
 		}
 		return nil
 	}
-	ours, err := takeSecond(t.Context(), b.Store, name, "w")
+	got, err := b.TakeSendTimes(t.Context(), name, "w", func() schedule.Wanted {
+		w := wanted()
+		w.Anew = wall.Add(time.Duration(asked) * time.Millisecond)
+		asked++
+		return w
+	})
 	b.tap.reset()
-	if err != nil || !ours.from.Equal(theirs[8].until) {
-		t.Errorf("%+v, %v; want it behind the nine of the rival, which end at %s", ours, err, theirs[8].until)
+	if want := wall.Add(refusals * time.Millisecond); err != nil || asked != refusals+1 || !got.Start.Equal(want) {
+		t.Errorf("%+v, %v after %d tries; want from %s, as the clock stood at the last of %d", got, err, asked, want, refusals+1)
 	}
-	if len(b.pauses.asked) != 9 {
-		t.Errorf("%d pauses for nine refusals", len(b.pauses.asked))
+	if len(b.pauses.asked) != refusals {
+		t.Errorf("%d pauses for %d refusals", len(b.pauses.asked), refusals)
 	}
 	for i, d := range b.pauses.asked {
 		if limit := 25 * time.Millisecond << min(i, 6); d < 0 || d >= limit {
@@ -125,33 +254,33 @@ func overtaken(t *testing.T, b *bench) {
 		}
 	}
 	// Who gives up while it waits has taken nothing.
+	name, k = b.sendRate()
 	ctx, cancel := context.WithCancel(t.Context())
 	b.tap.before = func(_ int, operation string) error {
 		if operation == "UpdateItem" {
 			cancel()
-			_, err := takeSecond(t.Context(), &rival, name, "rival")
-			return err
+			b.holdsTaken(t, k, micros(wall), "rival")
 		}
 		return nil
 	}
-	_, err = takeSecond(ctx, b.Store, name, "w2")
+	_, err = b.TakeSendTimes(ctx, name, "w", wanted)
 	b.tap.reset()
 	failuretest.Want(t, err, failure.StoreUnavailable)
-	if owner := text(b.row(t, schema.SendRateKey(name, b.Stage)), schema.Owner); owner != "rival" {
-		t.Errorf("the last move is %s's", owner)
-	}
+	b.taken(t, k, wall, "rival")
 }
 
-// crowd has many workers take at once: what they got lies side by side, without a gap and without an overlap.
+// crowd has many workers take at once: what they got lies side by side, without a gap and without an overlap. Only where
+// there is no row yet do they refuse each other anything, and none more than once.
 func crowd(t *testing.T, b *bench) {
 	const workers, each = 8, 5
 	name := b.place().schedule
 	var mu sync.Mutex
 	var all []window
 	var wg sync.WaitGroup
+	b.tap.reset()
 	for i := range workers {
 		own := *b.Store
-		own.DB, own.Pause = b.tap.DynamoDB, func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+		own.Pause = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 		wg.Go(func() {
 			for j := range each {
 				got, err := takeSecond(t.Context(), &own, name, fmt.Sprintf("w%d-%d", i, j))
@@ -164,81 +293,13 @@ func crowd(t *testing.T, b *bench) {
 		})
 	}
 	wg.Wait()
+	if n := b.tap.writes.Load(); n > workers*each+workers-1 {
+		t.Errorf("%d spans took %d writes, want at most one refusal for each worker but the first", workers*each, n)
+	}
 	slices.SortFunc(all, func(a, b window) int { return a.from.Compare(b.from) })
 	for i, got := range all {
 		if want := wall.Add(time.Duration(i) * time.Second); !got.from.Equal(want) {
 			t.Fatalf("window %d begins at %s, want %s", i, got.from, want)
 		}
 	}
-}
-
-// doubled sends each update twice, and answers what the second one was answered.
-type doubled struct{ store.DynamoDB }
-
-func (d doubled) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	if _, err := d.DynamoDB.UpdateItem(ctx, in, o...); err != nil {
-		return nil, err
-	}
-	return d.DynamoDB.UpdateItem(ctx, in, o...)
-}
-
-// sendTimeFaults fails each call before and after its effect. Success means that the row bears this move; a failure
-// passes, and at most one move is lost.
-func sendTimeFaults(t *testing.T, b *bench) {
-	for _, f := range faultKinds {
-		for n := range 2 {
-			for _, after := range []bool{false, true} {
-				if after && f.retry {
-					continue // what asks for another try was not served
-				}
-				name := b.place().schedule
-				b.tap.reset()
-				struck := func(call int, operation string) error {
-					if call == n {
-						return f.err(operation)
-					}
-					return nil
-				}
-				if after {
-					b.tap.after = struck
-				} else {
-					b.tap.before = struck
-				}
-				got, err := takeSecond(t.Context(), b.Store, name, "w")
-				b.tap.reset()
-				what := fmt.Sprintf("call %d, %s, after: %v", n, f.name, after)
-				it := b.row(t, schema.SendRateKey(name, b.Stage))
-				landed := text(it, schema.Owner) == "w"
-				switch {
-				case err == nil && (!landed || !got.until.Equal(wall.Add(time.Second))):
-					t.Errorf("%s: success, and the row is %s", what, show(it))
-				case err != nil && landed:
-					t.Errorf("%s: the move took effect and carries our token, yet: %v", what, err)
-				case err != nil:
-					if failuretest.Want(t, err, f.code); !failure.From(err).Passing() {
-						t.Errorf("%s: %v does not pass", what, err)
-					}
-				}
-				if n == 1 && f.retry && err != nil {
-					t.Errorf("%s: a write that met it was not sent again: %v", what, err)
-				}
-			}
-		}
-	}
-	// Sent again by the SDK: the second is refused because of the first, and is the first.
-	name := b.place().schedule
-	twice := *b.Store
-	twice.DB = doubled{b.tap}
-	for i := range 2 {
-		got, err := takeSecond(t.Context(), &twice, name, fmt.Sprint("w", i))
-		if want := wall.Add(time.Duration(i) * time.Second); err != nil || !got.from.Equal(want) {
-			t.Errorf("sent again: from %s, %v; want from %s", got.from, err, want)
-		}
-	}
-	var c *schedule.Conflict
-	b.tap.before = func(int, string) error { return answered(400, &types.ResourceNotFoundException{Message: new(string)}) }
-	if _, err := takeSecond(t.Context(), b.Store, name, "w"); !failure.Is(err, failure.InternalError) || errors.As(err, &c) {
-		t.Errorf("a request that DynamoDB does not understand: %v, want internal_error", err)
-	}
-	b.tap.reset()
 }
