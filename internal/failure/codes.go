@@ -106,7 +106,7 @@ var Table = []Entry{
 	{Code: JobLost, Owner: "snapshot", Class: Passing, Meaning: "the attempt job closed, or is gone, and has not settled the run", Remedy: "none: tried again by itself; look at the execution named on the run if it comes again"},
 
 	{Code: KeyInvalid, Owner: "snapshot", Class: Refusal, Meaning: "a row's key is NULL, of a wrong type, or does not increase", Remedy: "name a key column that increases strictly from row to row, or mend the data; then ask for a new version"},
-	{Code: SourceChanged, Owner: "snapshot", Class: Passing, Meaning: "the source's columns changed while a month was read in chunks", Remedy: "none: the next attempt reads everything again"},
+	{Code: SourceChanged, Owner: "snapshot", Class: Passing, Meaning: "the source changed between the calls that read a month: its columns, or anything of it where a single pass is to be of one view", Remedy: "none: the next attempt reads everything again"},
 	{Code: ValidationMismatch, Owner: "snapshot", Class: Passing, Meaning: "the rows that were read, or the stored files, are not what the control query or the records say", Remedy: "none at first: tried again from the first chunk; if it stays, compare query and control query"},
 	{Code: ValidationRefused, Owner: "snapshot", Class: Refusal, Meaning: "a check of the result failed that reading again does not mend: drift, NULLs or types", Remedy: "mend the data and ask for a new version, or accept the check by name"},
 	{Code: StepDied, Owner: "snapshot", Class: Passing, Meaning: "a step's process died or did not answer at any of its tries", Remedy: "look at the function's memory and logs; it is tried again by itself"},

@@ -109,6 +109,8 @@ const (
 	WrongTypes = "wrong_types"
 	Columns    = "columns"
 	Increasing = "increasing"
+
+	SourceVersion = "source_version" // of the first chunk
 )
 
 // Directory kinds of the table Snapshots.

@@ -18,6 +18,7 @@ type fold struct {
 	nulls   map[string]int64
 	wrong   map[string]int64
 	columns []Column
+	source  string // the version that the first chunk was read from
 	chunks  []ManifestChunk
 	last    Key
 	keys    string // what is wrong with the keys; empty: nothing
@@ -61,7 +62,7 @@ func (f *fold) add(c Chunk) error {
 		return err
 	}
 	if len(c.Columns) > 0 {
-		f.columns = c.Columns
+		f.columns, f.source = c.Columns, c.Source
 	}
 	f.totals.Chunks++
 	f.totals.Rows += c.Rows

@@ -64,8 +64,8 @@ type DefinitionRef struct {
 	Hash    string `json:"sha256"`
 }
 
-// SourceRef names the source and its version: that which the generation was begun from, and that which the control query
-// saw; "" where the engine has none.
+// SourceRef names the source and its version: that which the first chunk was read from, and that which the control query
+// saw; "" where the engine has none. Those of a single pass are equal.
 type SourceRef struct {
 	Name      string `json:"name"`
 	Version   string `json:"version"`

@@ -152,6 +152,7 @@ type Chunk struct {
 	Wrong      map[string]int64  // by column whose type is demanded: cells of another one; only those that have some
 	Increasing bool              // keys increase strictly within the chunk
 	Columns    []Column          // of a generation's first chunk only: what every chunk of it has
+	Source     string            // of a generation's first chunk only: the version of the source that it was read from
 }
 
 // Column is one column of a month's files.

@@ -63,6 +63,8 @@ func (w *work) generate(ctx context.Context) (done bool, err error) {
 			return false, w.timely(ctx, err)
 		case !w.run.Cursor.Done:
 			return false, nil
+		default:
+			w.read = true
 		}
 	}
 	return true, nil
@@ -122,7 +124,7 @@ func (w *work) cut(ctx context.Context, p *press, cut *cutter, sh shape, at Key,
 		chunk, more, err := w.write(ctx, c, rows, maxBytes)
 		chunk.Number = cursor.Chunk
 		if chunk.Number == 0 {
-			chunk.Columns = sh.columns
+			chunk.Columns, chunk.Source = sh.columns, w.view.Version()
 		}
 		at = rows.tally.lastKey()
 		cursor = Cursor{Chunk: cursor.Chunk + 1, Key: EncodeKey(at), Rows: cursor.Rows + chunk.Rows, Done: !more}

@@ -55,9 +55,10 @@ func (w *work) beginning(ctx context.Context) (Beginning, error) {
 	return b, nil
 }
 
-// goesOn reports whether the generation that a run has may be continued at its cursor.
+// goesOn reports whether the generation that a run has may be continued at its cursor. A single pass is never: its rows and
+// its control query are of one view of the source, which went with its attempt.
 func goesOn(r Run, now Basis) bool {
-	return r.Generation > 0 && r.FailedIn != Validating && r.Basis.equal(now)
+	return r.Generation > 0 && r.Mode != Single && r.FailedIn != Validating && r.Basis.equal(now)
 }
 
 func (b Basis) equal(o Basis) bool {

@@ -70,6 +70,9 @@ func (w *work) judge(ctx context.Context) error {
 	if err != nil {
 		return w.timely(ctx, err)
 	}
+	if err := w.oneView(f); err != nil {
+		return err
+	}
 	if cur := w.run.Cursor; f.numbers == "" && (f.totals.Chunks != cur.Chunk || f.totals.Rows != cur.Rows) {
 		f.numbers = fmt.Sprintf("%d chunks with %d rows are recorded, %d chunks with %d rows were committed", f.totals.Chunks, f.totals.Rows, cur.Chunk, cur.Rows)
 	}
@@ -109,6 +112,16 @@ func (w *work) judge(ctx context.Context) error {
 	return verdictFailure(&v)
 }
 
+// oneView refuses to judge the rows of a single pass by another version of the source than they were read from. Where
+// another call read them, only equal versions are the same view.
+func (w *work) oneView(f *fold) error {
+	now := w.view.Version()
+	if w.run.Mode != Single || w.read || now != "" && now == f.source {
+		return nil
+	}
+	return failure.New(failure.SourceChanged, "the rows of the single pass were read from version %q of the source, which is at version %q now: the next attempt reads it again", f.source, now)
+}
+
 // current reads the period's pointer; a period without one has version 0.
 func (w *work) current(ctx context.Context) (Pointer, error) {
 	p, err := w.Ledger.Pointer(ctx, w.run.Period)
@@ -125,7 +138,7 @@ func (w *work) writeManifest(ctx context.Context, f *fold, checks []Check, used 
 		Format: ManifestFormat, Run: r.ID(), Workspace: r.Workspace, Type: r.Type, Month: r.Month, Version: r.Version,
 		Period:     Bounds{Start: r.Start.UTC(), End: r.End.UTC(), Zone: r.Zone},
 		Definition: DefinitionRef{Scope: r.Scope, Version: r.Definition, Hash: w.def.Hash},
-		Source:     SourceRef{Name: w.def.Source, Version: r.Basis.Source, Validated: w.view.Version()}, Generation: r.Generation,
+		Source:     SourceRef{Name: w.def.Source, Version: f.source, Validated: w.view.Version()}, Generation: r.Generation,
 		Key: ManifestKeyColumn{Column: w.def.Key, Type: keyTypeName(f.last.Kind)}, Columns: f.columns,
 		Files:  Files{Format: "csv", Compression: "gzip"},
 		Totals: f.totals, ComparedTo: Compared{Current: current.Version}, Checks: checks, Acceptances: used, Chunks: f.chunks, Product: w.Product,

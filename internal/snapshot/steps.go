@@ -43,6 +43,7 @@ type work struct {
 	run  Run
 	def  Version
 	view source.View
+	read bool // this call has committed the last chunk, read from view
 }
 
 // do runs one step on a job's run. Whatever was found stale on the way ends it without effect.
@@ -73,14 +74,14 @@ func (w *work) begin(ctx context.Context, j Job, step func(*work, context.Contex
 	if j.Job < 1 {
 		return false, failure.New(failure.MessageInvalid, "job is %d; want the number of an attempt job, from 1 on", j.Job)
 	}
-	if err := w.read(ctx, j); err != nil {
+	if err := w.load(ctx, j); err != nil {
 		return false, err
 	}
 	return step(w, ctx)
 }
 
-// read reads the run and refuses one that is not this job's any more.
-func (w *work) read(ctx context.Context, j Job) error {
+// load reads the run and refuses one that is not this job's any more.
+func (w *work) load(ctx context.Context, j Job) error {
 	r, err := w.Ledger.Run(ctx, j.Run)
 	if errors.Is(err, ErrNotFound) {
 		return failure.New(failure.MessageInvalid, "there is no run %q", failure.Cut(j.Run, 120))
@@ -101,7 +102,7 @@ func (w *work) changed(ctx context.Context, err error) error {
 	if !IsConflict(err) {
 		return err
 	}
-	return w.read(ctx, Job{Run: w.run.ID(), Job: w.run.Job})
+	return w.load(ctx, Job{Run: w.run.ID(), Job: w.run.Job})
 }
 
 // define reads the definition's version that the run was planned under.

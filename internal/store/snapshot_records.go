@@ -183,7 +183,7 @@ func decodeSeries(it item) (snapshot.SeriesRow, error) {
 func chunkAttributes(c snapshot.Chunk, at time.Time) map[string]any {
 	return map[string]any{schema.Object: c.Object, schema.SHA: c.SHA256, schema.Size: c.Bytes, schema.Rows: c.Rows, schema.FirstKey: c.First, schema.LastKey: c.Last,
 		schema.Sums: document(c.Sums, len(c.Sums) == 0), schema.Nulls: document(c.Nulls, len(c.Nulls) == 0),
-		schema.WrongTypes: document(c.Wrong, len(c.Wrong) == 0), schema.Columns: document(c.Columns, len(c.Columns) == 0), schema.Increasing: c.Increasing, schema.CreatedAt: at}
+		schema.WrongTypes: document(c.Wrong, len(c.Wrong) == 0), schema.Columns: document(c.Columns, len(c.Columns) == 0), schema.SourceVersion: c.Source, schema.Increasing: c.Increasing, schema.CreatedAt: at}
 }
 
 func decodeChunk(it item) (snapshot.Chunk, error) {
@@ -194,7 +194,7 @@ func decodeChunk(it item) (snapshot.Chunk, error) {
 		return snapshot.Chunk{}, fmt.Errorf("%s: want a number in its key", k)
 	}
 	c := snapshot.Chunk{Number: n, Object: str(it, schema.Object), SHA256: str(it, schema.SHA), Bytes: int64(num(it, schema.Size)), Rows: int64(num(it, schema.Rows)),
-		First: str(it, schema.FirstKey), Last: str(it, schema.LastKey), Increasing: flag(it, schema.Increasing)}
+		First: str(it, schema.FirstKey), Last: str(it, schema.LastKey), Source: str(it, schema.SourceVersion), Increasing: flag(it, schema.Increasing)}
 	t.document(it, schema.Sums, &c.Sums)
 	t.document(it, schema.Nulls, &c.Nulls)
 	t.document(it, schema.WrongTypes, &c.Wrong)

@@ -178,7 +178,7 @@ func chunkLists(t *testing.T, b *bench) {
 	w := world{}
 	for _, n := range []int{1, 2, 3, 9, 10, 11, 99_999_999} {
 		w.add(schema.ChunkKey(p.snapshot(), 2, n), row{schema.Object: fmt.Sprint("o", n), schema.Rows: 5, schema.Size: 50, schema.SHA: "ab", schema.FirstKey: "a", schema.LastKey: "b",
-			schema.Sums: `{"x":"1.5"}`, schema.Nulls: `{"y":3}`, schema.Increasing: true})
+			schema.Sums: `{"x":"1.5"}`, schema.Nulls: `{"y":3}`, schema.SourceVersion: "v7", schema.Increasing: true})
 	}
 	b.write(t, w.add(schema.ChunkKey(p.snapshot(), 3, 1), row{schema.Object: "another generation"}))
 	for _, c := range []struct {
@@ -190,7 +190,7 @@ func chunkLists(t *testing.T, b *bench) {
 		for _, ch := range list {
 			got = append(got, ch.Number)
 			want := snapshot.Chunk{Number: ch.Number, Object: fmt.Sprint("o", ch.Number), SHA256: "ab", Bytes: 50, Rows: 5, First: "a", Last: "b",
-				Sums: map[string]string{"x": "1.5"}, Nulls: map[string]int64{"y": 3}, Increasing: true}
+				Sums: map[string]string{"x": "1.5"}, Nulls: map[string]int64{"y": 3}, Source: "v7", Increasing: true}
 			if !reflect.DeepEqual(ch, want) {
 				t.Errorf("%+v, want %+v", ch, want)
 			}

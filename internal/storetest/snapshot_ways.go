@@ -196,7 +196,7 @@ func stepWays() []way {
 			schema.Basis: `3 1367380800000 1370059200000 "etag" 2`}.lay(changes), "start, attempt 2")
 	}
 	chunk := snapshot.Chunk{Number: 13, Object: "s/g2/13-token", SHA256: "0badcafe", Bytes: 1234, Rows: 100, First: "i:1201", Last: "i:1300", Sums: map[string]string{"delay": "12.50"},
-		Nulls: map[string]int64{"delay": 2}, Wrong: map[string]int64{"carrier": 1}, Increasing: true, Columns: []snapshot.Column{{Name: "delay", Type: "decimal"}}}
+		Nulls: map[string]int64{"delay": 2}, Wrong: map[string]int64{"carrier": 1}, Increasing: true, Columns: []snapshot.Column{{Name: "delay", Type: "decimal"}}, Source: "v7"}
 	ways := []way{
 		{from: "queued", event: "attach", token: true, given: inMonth("queued", nil), do: attach, want: onMonthRow(row{schema.Execution: "arn:new"}, "")},
 		{from: "running", event: "attach", token: true, given: inMonth("running", nil), do: attach, want: onMonthRow(row{schema.Execution: "arn:new"}, "")},
@@ -213,7 +213,7 @@ func stepWays() []way {
 				return []change{{key: p.snapshotKey(), set: row{schema.Cursor: 13, schema.CursorKey: "i:1300", schema.CursorRows: 1300, schema.CursorDone: true}},
 					{key: p.chunkKey(), set: row{schema.Object: "s/g2/13-token", schema.SHA: "0badcafe", schema.Size: 1234, schema.Rows: 100, schema.FirstKey: "i:1201", schema.LastKey: "i:1300",
 						schema.Sums: `{"delay":"12.50"}`, schema.Nulls: `{"delay":2}`, schema.WrongTypes: `{"carrier":1}`, schema.Columns: `[{"name":"delay","type":"decimal"}]`,
-						schema.Increasing: true, schema.CreatedAt: wall}}}
+						schema.SourceVersion: "v7", schema.Increasing: true, schema.CreatedAt: wall}}}
 			}},
 		{from: "running", event: "begin validation", token: true, done: []string{"validating"}, given: inMonth("running", row{schema.CursorDone: true}),
 			do: onMonth(func(ctx context.Context, s *store.Snapshots, r snapshot.Run) error {
