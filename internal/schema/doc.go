@@ -158,7 +158,8 @@
 //	retries of an owner that are due          work: retry#owner#kind, work_at     eventual; suggests only
 //	admitted runs of an owner                 work: open#owner, work_at           eventual; suggests only
 //	late months, a shard                      late: late_shard, late_at           eventual; suggests only
-//	runs whose leftovers go, a shard          settled: settled_shard, settled_at  eventual; suggests only
+//	runs whose leftovers go, a shard          settled: settled#…, settled_at      eventual; suggests only
+//	final failures, a shard                   settled: failed#…, settled_at       eventual; suggests only
 //	definitions, series, owners               directory: dir_kind, dir_name       eventual; rows read consistently after
 //	one run, head, current version, series,   its key                             consistent
 //	  definition, owner

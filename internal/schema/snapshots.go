@@ -221,9 +221,11 @@ func kind(backfill bool) string {
 func PlanShardOf(workspace, typ string) string   { return spread("plan", workspace+"#"+typ) }
 func LateShardOf(workspace, typ string) string   { return spread("late", workspace+"#"+typ) }
 func SettledShardOf(run string) string           { return spread("settled", run) }
+func FailedShardOf(run string) string            { return spread("failed", run) } // of the same index as SettledShardOf
 func PlanShardAt(i int) string                   { return fmt.Sprintf("plan#%02d", i) }
 func LateShardAt(i int) string                   { return fmt.Sprintf("late#%02d", i) }
 func SettledShardAt(i int) string                { return fmt.Sprintf("settled#%02d", i) }
+func FailedShardAt(i int) string                 { return fmt.Sprintf("failed#%02d", i) }
 func SeriesName(workspace, typ string) string    { return workspace + "/" + typ }
 func ScopeOfWorkspace(workspace string) string   { return WorkspaceScope + workspace }
 func ScopeOfOwner(owner string) string           { return OwnerScope + owner }

@@ -87,19 +87,21 @@ func TestI5SnapshotShardsSpread(t *testing.T) {
 	known := map[string]bool{}
 	for i := range Shards {
 		known[PlanShardAt(i)], known[LateShardAt(i)], known[SettledShardAt(i)] = true, true, true
+		known[FailedShardAt(i)] = true
 	}
 	counts := map[string]int{}
 	for i := range n {
 		workspace := fmt.Sprintf("workspace-%d", i)
-		for _, shard := range []string{PlanShardOf(workspace, "departures"), LateShardOf(workspace, "departures"), SettledShardOf(SnapshotID("EWR", "departures", fmt.Sprintf("%04d-01", i%9000+1), i/9000+1))} {
+		run := SnapshotID("EWR", "departures", fmt.Sprintf("%04d-01", i%9000+1), i/9000+1)
+		for _, shard := range []string{PlanShardOf(workspace, "departures"), LateShardOf(workspace, "departures"), SettledShardOf(run), FailedShardOf(run)} {
 			counts[shard]++
 			if !known[shard] {
 				t.Fatalf("no reader asks for shard %s", shard)
 			}
 		}
 	}
-	if len(counts) != 3*Shards || len(known) != 3*Shards {
-		t.Errorf("%d shards are used and %d are read, want %d", len(counts), len(known), 3*Shards)
+	if len(counts) != 4*Shards || len(known) != 4*Shards {
+		t.Errorf("%d shards are used and %d are read, want %d", len(counts), len(known), 4*Shards)
 	}
 	for shard, got := range counts {
 		if even := n / Shards; math.Abs(float64(got-even)) > float64(even)/4 {

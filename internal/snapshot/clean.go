@@ -3,13 +3,43 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"time"
 )
 
-// settledShard counts final failures, and removes what runs left that settled long enough ago.
-func (t *reconcileTick) settledShard(ctx context.Context, shard int) {
-	wall := t.Clocks.Wall()
+// failedShard counts final failures.
+func (t *reconcileTick) failedShard(ctx context.Context, shard int) {
+	t.eachSettled(ctx, t.Ledger.Failures, shard, t.Clocks.Wall(), func(r Run) error {
+		head, err := t.Ledger.Head(ctx, r.Period)
+		if err == nil && head.Latest == r.Version {
+			t.FinalFailures++
+		}
+		return err
+	})
+}
+
+// cleanShard removes what runs left that settled long enough ago.
+func (t *reconcileTick) cleanShard(ctx context.Context, shard int) {
+	until := t.Clocks.Wall().Add(-t.Timing.CleanAfter.Std())
+	for _, list := range []settledList{t.Ledger.Leftovers, t.Ledger.Failures} {
+		t.eachSettled(ctx, list, shard, until, func(r Run) error {
+			removed, err := t.clean(ctx, r)
+			if err != nil {
+				return err
+			}
+			t.Cleaned++
+			t.Removed += removed
+			t.Log.Info("leftovers removed", "run", r.ID(), "state", r.State, "objects", removed)
+			return t.Ledger.Cleaned(ctx, r.ID())
+		})
+	}
+}
+
+type settledList func(ctx context.Context, shard int, until time.Time, from string, limit int) (runs []string, next string, err error)
+
+// eachSettled does something to each run of a list that has settled for good. The index only suggests.
+func (t *reconcileTick) eachSettled(ctx context.Context, list settledList, shard int, until time.Time, do func(Run) error) {
 	for from := ""; t.timeLeft(ctx); {
-		ids, next, err := t.Ledger.Leftovers(ctx, shard, wall, from, t.Timing.PageSize)
+		ids, next, err := list(ctx, shard, until, from, t.Timing.PageSize)
 		if err != nil {
 			t.trouble("settled runs could not be read", err, "shard", shard)
 			return
@@ -18,44 +48,21 @@ func (t *reconcileTick) settledShard(ctx context.Context, shard int) {
 			if !t.timeLeft(ctx) {
 				return
 			}
-			if err := t.settledRun(ctx, id); err != nil {
-				t.trouble("a settled run could not be cleaned; the next tick tries again", err, "run", id)
+			r, err := t.Ledger.Run(ctx, id)
+			if errors.Is(err, ErrNotFound) || err == nil && !r.Final() {
+				continue // the index was behind
+			}
+			if err == nil {
+				err = do(r)
+			}
+			if err != nil {
+				t.trouble("a settled run could not be handled; the next tick tries again", err, "run", id)
 			}
 		}
 		if from = next; from == "" {
 			return
 		}
 	}
-}
-
-func (t *reconcileTick) settledRun(ctx context.Context, id string) error {
-	r, err := t.Ledger.Run(ctx, id)
-	if errors.Is(err, ErrNotFound) || err == nil && !r.Final() {
-		return nil // the index was behind
-	}
-	if err != nil {
-		return err
-	}
-	if r.State == Failed {
-		head, err := t.Ledger.Head(ctx, r.Period)
-		if err != nil {
-			return err
-		}
-		if head.Latest == r.Version {
-			t.FinalFailures++
-		}
-	}
-	if since(t.Clocks.Wall(), r.SettledAt) < t.Timing.CleanAfter.Std() {
-		return nil
-	}
-	removed, err := t.clean(ctx, r)
-	if err != nil {
-		return err
-	}
-	t.Cleaned++
-	t.Removed += removed
-	t.Log.Info("leftovers removed", "run", id, "state", r.State, "objects", removed)
-	return t.Ledger.Cleaned(ctx, id)
 }
 
 // removeAtOnce is how many objects are removed in one call: as many as S3 takes.

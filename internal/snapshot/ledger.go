@@ -147,10 +147,10 @@ type ReconcileLedger interface {
 	// Late suggests periods that are late at now, and series whose first month that was never planned is.
 	Late(ctx context.Context, shard int, now time.Time, from string, limit int) (list []Lateness, next string, err error)
 	Series(ctx context.Context, s Series) (SeriesRow, error)
-	// Leftovers suggests runs that settled for good at or before until, skipped ones left out, and have not been cleaned;
-	// Cleaned takes one off the list.
+	// Leftovers suggests runs that were published or cancelled at or before until and have not been cleaned, Failures those
+	// that failed for good; Cleaned takes one off its list.
 	Leftovers(ctx context.Context, shard int, until time.Time, from string, limit int) (runs []string, next string, err error)
-	Chunks(ctx context.Context, run string, generation, from, limit int) ([]Chunk, error)
+	Failures(ctx context.Context, shard int, until time.Time, from string, limit int) (runs []string, next string, err error)
 	Cleaned(ctx context.Context, run string) error
 }
 

@@ -44,7 +44,7 @@ type Findings struct {
 	// The three numbers, each with an alarm of its own.
 	Late          int           `json:"late"`           // periods
 	OldestLate    time.Duration `json:"oldest_late"`    // how long the latest of them all has been late, business time
-	FinalFailures int           `json:"final_failures"` // periods whose latest version failed for good within Timing.CleanAfter
+	FinalFailures int           `json:"final_failures"` // periods whose latest version failed for good, until its leftovers are removed
 	OldestQueued  time.Duration `json:"oldest_queued"`  // since its claim
 
 	Errors  int  `json:"errors"`
@@ -74,7 +74,11 @@ func (r *Reconciler) Tick(ctx context.Context) (Findings, error) {
 	}
 	for i := range schema.Shards {
 		t.lateShard(ctx, (turn+i)%schema.Shards)
-		t.settledShard(ctx, (turn+i)%schema.Shards)
+		t.failedShard(ctx, (turn+i)%schema.Shards)
+	}
+	t.numbers() // what follows changes none of them, whether it succeeds or not
+	for i := range schema.Shards {
+		t.cleanShard(ctx, (turn+i)%schema.Shards)
 	}
 	t.report()
 	return t.Findings, nil
@@ -90,17 +94,27 @@ type reconcileTick struct {
 	Findings
 }
 
-// report sends the numbers. A number that may be too low is not sent: it would silence an alarm.
+// numbers sends the three numbers. One that may be too low is not sent: it would silence an alarm.
+func (t *reconcileTick) numbers() {
+	if t.Partial {
+		return
+	}
+	t.Count("snapshots_late", t.Late, "", "")
+	t.Count("snapshots_late_oldest_seconds", int(t.OldestLate/time.Second), "", "")
+	t.Count("snapshots_failed_for_good", t.FinalFailures, "", "")
+	t.Count("snapshots_queued_oldest_seconds", int(t.OldestQueued/time.Second), "", "")
+}
+
+// report sends what the tick did. A tick that never comes to its end is trouble too, or its numbers would be missed by
+// nobody.
 func (t *reconcileTick) report() {
-	if !t.Partial {
-		t.Count("snapshots_late", t.Late, "", "")
-		t.Count("snapshots_late_oldest_seconds", int(t.OldestLate/time.Second), "", "")
-		t.Count("snapshots_failed_for_good", t.FinalFailures, "", "")
-		t.Count("snapshots_queued_oldest_seconds", int(t.OldestQueued/time.Second), "", "")
+	trouble := t.Errors
+	if t.Partial {
+		trouble = max(trouble, 1)
 	}
 	t.Count("snapshot_slots_drift", t.Drift, "", "")
 	t.Count("snapshot_jobs", t.Lost, "lost", "")
-	t.Count("snapshot_reconcile_errors", t.Errors, "", "")
+	t.Count("snapshot_reconcile_errors", trouble, "", "")
 	t.Log.Info("reconcile", "business_time", t.now, "findings", t.Findings)
 }
 

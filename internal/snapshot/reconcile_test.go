@@ -370,8 +370,12 @@ func TestLeftoversOfALostManifest(t *testing.T) {
 	d.put(manifest, body) // somebody changed it
 	before := d.objects("snapshots/")
 	d.advance(8 * 24 * time.Hour)
+	d.counts = map[string]int{}
 	if f := d.mend(); f.Cleaned != 0 || f.Errors != 1 || !f.Partial {
 		t.Errorf("findings %+v", f)
+	}
+	if _, sent := d.counts["snapshots_late"]; !sent {
+		t.Error("what cannot be removed silences the numbers")
 	}
 	if after := d.objects("snapshots/"); len(after) != len(before) {
 		t.Errorf("%v, then %v", before, after)
@@ -389,8 +393,8 @@ func TestNumbersThatMayBeTooLowAreNotSent(t *testing.T) {
 	defer cancel()
 	f, err := d.mender.Tick(short)
 	d.must(err)
-	if _, sent := d.counts["snapshots_late"]; !f.Partial || sent {
-		t.Errorf("%+v, counts %v", f, d.counts)
+	if _, sent := d.counts["snapshots_late"]; !f.Partial || sent || d.counts["snapshot_reconcile_errors"] != 1 {
+		t.Errorf("%+v, counts %v; want no number, and the trouble told", f, d.counts)
 	}
 	d.jobs.describing = errors.New("throttled")
 	if f := d.mend(); f.Errors != 1 || !f.Partial {

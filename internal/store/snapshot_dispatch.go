@@ -95,6 +95,7 @@ func (s *Snapshots) Attach(ctx context.Context, r snapshot.Run, execution string
 // one before failed still says whether the next may go on at the cursor.
 func (s *Snapshots) Fail(ctx context.Context, r snapshot.Run, st snapshot.Settlement, now time.Time) error {
 	set := settledSnapshot(r, now)
+	set[schema.SettledShard] = schema.FailedShardOf(r.ID())
 	line := entry(now, "failed: %s", st.Code)
 	if !st.NextAt.IsZero() {
 		set = work(schema.WorkRetry(r.Owner, r.Backfill), st.NextAt)

@@ -91,9 +91,18 @@ func (s *Snapshots) Late(ctx context.Context, shard int, now time.Time, from str
 	return list, cursor(p.next), t.err
 }
 
-// Leftovers suggests runs that settled for good at or before until.
+// Leftovers suggests runs that were published or cancelled at or before until.
 func (s *Snapshots) Leftovers(ctx context.Context, shard int, until time.Time, from string, limit int) ([]string, string, error) {
-	keys, next, err := s.Store.suggest(ctx, index(schema.IndexSettled, schema.SettledShard, schema.SettledShardAt(shard), schema.SettledAt, schema.Time(until)), from, limit)
+	return s.settled(ctx, schema.SettledShardAt(shard), until, from, limit)
+}
+
+// Failures suggests runs that failed for good at or before until.
+func (s *Snapshots) Failures(ctx context.Context, shard int, until time.Time, from string, limit int) ([]string, string, error) {
+	return s.settled(ctx, schema.FailedShardAt(shard), until, from, limit)
+}
+
+func (s *Snapshots) settled(ctx context.Context, shard string, until time.Time, from string, limit int) ([]string, string, error) {
+	keys, next, err := s.Store.suggest(ctx, index(schema.IndexSettled, schema.SettledShard, shard, schema.SettledAt, schema.Time(until)), from, limit)
 	if err != nil {
 		return nil, "", err
 	}
@@ -104,7 +113,7 @@ func (s *Snapshots) Leftovers(ctx context.Context, shard int, until time.Time, f
 	return runs, next, nil
 }
 
-// Cleaned takes a run off the leftovers; it may be repeated.
+// Cleaned takes a run off the leftovers and the final failures; it may be repeated.
 func (s *Snapshots) Cleaned(ctx context.Context, run string) error {
 	k, ok := keyOfSnapshot(run)
 	if !ok {

@@ -76,22 +76,24 @@ func workLists(t *testing.T, b *bench, all []place) {
 // shardLists reads the three lists that are spread over shards, page by page.
 func shardLists(t *testing.T, b *bench, all []place) {
 	l, ctx := b.ledger(), t.Context()
-	var due, late, left []string
+	var due, late, left, lost []string
 	for i, p := range all {
 		soon := time.Duration(i-3) * time.Hour // three come too early
-		run := snapshot.Run{Period: p.period(), Version: 5}.ID()
+		run, failed := snapshot.Run{Period: p.period(), Version: 5}.ID(), snapshot.Run{Period: p.period(), Version: 6}.ID()
 		b.write(t, world{}.add(schema.SeriesKey(p.schedule, typ), row{schema.PlanShard: schema.PlanShardOf(p.schedule, typ), schema.PlanAt: mayEnd.Add(soon),
 			schema.LateShard: schema.LateShardOf(p.schedule, typ), schema.LateAt: mayEnd.Add(soon)}).
 			add(p.headKey(), monthHead(p).with(row{schema.LateAt: mayEnd.Add(soon)})).
-			add(p.versionKey(5), monthRow(p, "published").with(row{schema.SettledShard: schema.SettledShardOf(run), schema.SettledAt: wall.Add(soon)})))
+			add(p.versionKey(5), monthRow(p, "published").with(row{schema.SettledShard: schema.SettledShardOf(run), schema.SettledAt: wall.Add(soon)})).
+			add(p.versionKey(6), monthRow(p, "failed").with(row{schema.NextAttempt: nil, schema.Work: nil, schema.WorkAt: nil,
+				schema.SettledShard: schema.FailedShardOf(failed), schema.SettledAt: wall.Add(soon)})))
 		if soon <= 0 {
 			due = append(due, p.schedule)
 			late = append(late, fmt.Sprint(p.schedule, " 2013-05 ", schema.Time(mayEnd.Add(soon))), fmt.Sprint(p.schedule, " 0000-00 ", schema.Time(mayEnd.Add(soon))))
-			left = append(left, run)
+			left, lost = append(left, run), append(lost, failed)
 		}
 	}
 	for _, limit := range []int{1, 2, 100} {
-		var gotDue, gotLate, gotLeft []string
+		var gotDue, gotLate, gotLeft, gotLost []string
 		for shard := range schema.Shards {
 			gotDue = append(gotDue, pages(t, limit, func(from string) ([]snapshot.Series, string, error) {
 				return l.DueSeries(ctx, shard, mayEnd, from, limit)
@@ -102,8 +104,9 @@ func shardLists(t *testing.T, b *bench, all []place) {
 					return fmt.Sprint(x.Workspace, " ", x.Month, " ", schema.Time(x.Since))
 				})...)
 			gotLeft = append(gotLeft, pages(t, limit, func(from string) ([]string, string, error) { return l.Leftovers(ctx, shard, wall, from, limit) }, self)...)
+			gotLost = append(gotLost, pages(t, limit, func(from string) ([]string, string, error) { return l.Failures(ctx, shard, wall, from, limit) }, self)...)
 		}
-		for name, lists := range map[string][2][]string{"due": {gotDue, due}, "late": {gotLate, late}, "leftovers": {gotLeft, left}} {
+		for name, lists := range map[string][2][]string{"due": {gotDue, due}, "late": {gotLate, late}, "leftovers": {gotLeft, left}, "failures": {gotLost, lost}} {
 			slices.Sort(lists[0])
 			slices.Sort(lists[1])
 			if !slices.Equal(lists[0], lists[1]) {
@@ -122,6 +125,7 @@ func shardLists(t *testing.T, b *bench, all []place) {
 		"due":       third(l.DueSeries(ctx, 0, mayEnd, "nonsense", 1)),
 		"late":      third(l.Late(ctx, 0, mayEnd, "nonsense", 1)),
 		"leftovers": third(l.Leftovers(ctx, 0, mayEnd, "nonsense", 1)),
+		"failures":  third(l.Failures(ctx, 0, mayEnd, "nonsense", 1)),
 	} {
 		if _, ok := err.(schedule.Problems); !ok {
 			t.Errorf("%s with a cursor of nobody: %v, want Problems", name, err)

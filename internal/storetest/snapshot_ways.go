@@ -290,7 +290,7 @@ func endWays() []way {
 				}},
 			way{from: state, event: "fail", name: "N6, for good", token: true, given: inMonth(state, nil), do: fail(time.Time{}), also: []breakage{stolen, gone},
 				want: func(p place) []change {
-					return []change{freed(p), {p.snapshotKey(), final(p, failed), stamp + "failed: source_unavailable"},
+					return []change{freed(p), {p.snapshotKey(), final(p, failed.lay(row{schema.SettledShard: schema.FailedShardOf(p.snapshot())})), stamp + "failed: source_unavailable"},
 						{key: p.headKey(), set: row{schema.Active: nil, schema.LatestState: "failed"}}}
 				}})
 	}
