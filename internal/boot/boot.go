@@ -108,9 +108,9 @@ func Entropy() []byte {
 	return b
 }
 
-// Queue is the delivery queue.
+// Queue is the delivery queue. Fewer requests at once than the ten connections to a host that the SDK's client keeps.
 func (f *Function) Queue() *queue.Queue {
-	return &queue.Queue{API: sqs.NewFromConfig(f.AWS), URL: f.Config.QueryQueue}
+	return &queue.Queue{API: sqs.NewFromConfig(f.AWS), URL: f.Config.QueryQueue, Parallel: 8}
 }
 
 // Dispatcher wires the tick.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"almanac/internal/schedule"
@@ -26,6 +28,8 @@ type API interface {
 type Queue struct {
 	API API
 	URL string
+	// Parallel is how many requests of one Send are under way at once; 0 counts as 1.
+	Parallel int
 }
 
 var _ schedule.DispatchQueue = (*Queue)(nil)
@@ -49,15 +53,25 @@ func (q *Queue) SendResends(ctx context.Context, ids []string) (failed []string,
 	return q.all(ctx, ids, schedule.EncodeResend)
 }
 
+// all sends in batches, and returns in the order of ids what was not taken.
 func (q *Queue) all(ctx context.Context, ids []string, encode func(string) string) (failed []string, err error) {
-	for len(ids) > 0 {
-		n := min(batch, len(ids))
-		left, sendErr := q.send(ctx, ids[:n], encode)
-		failed = append(failed, left...)
-		if sendErr != nil {
-			err = sendErr
+	batches := slices.Collect(slices.Chunk(ids, batch))
+	left, errs := make([][]string, len(batches)), make([]error, len(batches))
+	slots := make(chan struct{}, max(1, q.Parallel))
+	var wg sync.WaitGroup
+	for i, b := range batches {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			left[i], errs[i] = q.send(ctx, b, encode)
+		})
+	}
+	wg.Wait()
+	for i := range batches {
+		failed = append(failed, left[i]...)
+		if errs[i] != nil {
+			err = errs[i]
 		}
-		ids = ids[n:]
 	}
 	return failed, err
 }

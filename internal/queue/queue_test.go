@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -122,6 +123,56 @@ func TestSendWhoseRequestFails(t *testing.T) {
 	failed, err := q.Send(t.Context(), ids(25))
 	if err == nil || !slices.Equal(failed, ids(25)[10:20]) {
 		t.Fatalf("%v %v; want the second batch, whole", failed, err)
+	}
+}
+
+// held lets no request through before as many as should be under way at once have come, and counts how many were.
+type held struct {
+	queue.API
+	mu      sync.Mutex
+	now     int
+	most    int
+	want    int
+	reached chan struct{}
+}
+
+func (h *held) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	h.mu.Lock()
+	h.now++
+	if h.most = max(h.most, h.now); h.now == h.want {
+		select {
+		case <-h.reached:
+		default:
+			close(h.reached)
+		}
+	}
+	h.mu.Unlock()
+	<-h.reached
+	defer func() { h.mu.Lock(); h.now--; h.mu.Unlock() }()
+	return h.API.SendMessageBatch(ctx, in, o...)
+}
+
+func TestBatchesGoSideBySideWithinABound(t *testing.T) {
+	q, mem, _ := newQueue(t)
+	mem.FailEntry = func(e types.SendMessageBatchRequestEntry) *types.BatchResultErrorEntry {
+		if strings.Contains(*e.MessageBody, "s003") || strings.Contains(*e.MessageBody, "s088") {
+			return &types.BatchResultErrorEntry{Code: aws.String("InternalError"), Message: aws.String("later")}
+		}
+		return nil
+	}
+	h := &held{API: mem, want: 4, reached: make(chan struct{})}
+	q.API, q.Parallel = h, 4
+	failed, err := q.Send(t.Context(), ids(95))
+	if want := []string{ids(95)[3], ids(95)[88]}; err == nil || !slices.Equal(failed, want) {
+		t.Errorf("%v %v; want %v, in the order that was given", failed, err, want)
+	}
+	if h.most != 4 {
+		t.Errorf("%d requests at once, want 4", h.most)
+	}
+	got := bodies(t, mem, q.URL)
+	slices.Sort(got)
+	if n := len(slices.Compact(got)); n != 93 {
+		t.Errorf("%d messages, want 93", n)
 	}
 }
 

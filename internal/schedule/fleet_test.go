@@ -62,7 +62,8 @@ const (
 )
 
 // newFleet has each call out of the world's invocations take its time. At admission the calls of one schedule go on
-// beside those of others; the world's dispatcher does them one by one, so each takes its share.
+// beside those of others, and the ten requests that offer a page's runs take two rounds (boot's queue has eight at once);
+// the world does them one by one, so each takes its share.
 func newFleet(w *world) *fleet {
 	f := &fleet{w: w}
 	beside := time.Duration(16) // DefaultTiming().Parallel
@@ -70,6 +71,9 @@ func newFleet(w *world) *fleet {
 		d := latencies[c.name]
 		if c.inv.kind == "dispatch" && strings.HasPrefix(c.name, "DynamoDB.") && c.name != "DynamoDB.Query" {
 			d /= beside
+		}
+		if c.inv.kind == "dispatch" && c.name == "SQS.SendMessageBatch" {
+			d /= 5
 		}
 		if d > 0 {
 			f.spend(d)
