@@ -23,8 +23,8 @@ func (t *planTick) due(ctx context.Context, s Series) error {
 	}
 	to := l.changed(row, t.now)
 	if to.Off != "" {
-		if err := t.cancelOpen(ctx, s, to.Off); err != nil {
-			return err
+		if all, err := t.cancelOpen(ctx, s, to.Off); err != nil || !all {
+			return err // the series stays due: the next tick goes on
 		}
 	}
 	if l.workspace.ID != "" {
@@ -232,18 +232,18 @@ func (p *Planning) skip(why ineligibility, wall time.Time) {
 	}
 }
 
-// cancelOpen cancels every open version of a series that is no longer generated.
-func (t *planTick) cancelOpen(ctx context.Context, s Series, reason string) error {
+// cancelOpen cancels every open version of a series that is no longer generated; all: time was left for each.
+func (t *planTick) cancelOpen(ctx context.Context, s Series, reason string) (all bool, err error) {
 	heads, err := t.Ledger.Months(ctx, s)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, h := range heads {
 		if h.Active == 0 {
 			continue
 		}
 		if !t.timeLeft(ctx) {
-			return nil
+			return false, nil
 		}
 		c := Cancellation{Reason: reason, Text: "by the planner", By: "planner", At: t.Clocks.Wall()}
 		r, err := cancel(ctx, t.Ledger, Run{Period: h.Period, Version: h.Active}.ID(), c)
@@ -252,11 +252,11 @@ func (t *planTick) cancelOpen(ctx context.Context, s Series, reason string) erro
 			continue // it settled by itself
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		t.add(&t.Cancelled)
 		stopJob(ctx, t.Jobs, r, "cancelled: "+reason, t.Log)
 		ask(ctx, t.Dispatch, t.Log)
 	}
-	return nil
+	return true, nil
 }
