@@ -209,6 +209,9 @@ func TestN12FewerRowsThanTheControlQuery(t *testing.T) {
 	a.save(d, 2)
 	r := a.plan(newark, func(r *snapshot.Run) { r.Definition = 2 })
 	a.walk(a.claim(r.ID()))
+	if a.counts["snapshot_failures retried"] != 1 || a.counts["snapshot_failures final"] != 0 {
+		t.Errorf("counted %v", a.counts)
+	}
 	r = a.run(r.ID())
 	if r.State != snapshot.Failed || r.ErrorCode != "validation_mismatch" || r.NextAt.IsZero() || r.FailedIn != snapshot.Validating || !strings.Contains(r.ErrorText, "rows: expected 250, found 225") {
 		t.Fatalf("%+v", r)

@@ -87,24 +87,20 @@ func (o *offerer) settle(ctx context.Context, id string, job int, why string) (o
 		if err != nil {
 			return waiting, err
 		}
-		Settled(o.count, r, s)
+		countFailure(o.count, r, s)
 		o.log.Warn("attempt settled for its job", "run", id, "job", job, "state", r.State, "next_attempt", s.NextAt, "why", why)
 		return lost, nil
 	}
 	return waiting, nil
 }
 
-// Settled counts a failed attempt, by whether it was the last.
-func Settled(count Counter, r Run, s Settlement) {
+// countFailure counts a failed attempt, whoever settles it, by whether it was the last.
+func countFailure(count Counter, r Run, s Settlement) {
 	outcome := "retried"
 	if s.NextAt.IsZero() {
 		outcome = "final"
 	}
-	kind := "current"
-	if r.Backfill {
-		kind = "backfill"
-	}
-	count("snapshot_failures", 1, outcome, kind)
+	count("snapshot_failures", 1, outcome, kindOf(r))
 }
 
 // reoffer offers a queued run again whose job has not shown for five minutes (case N8).

@@ -37,12 +37,8 @@ func (s *Steps) Settle(ctx context.Context, j Job, caught Caught) (Result, error
 }
 
 func (w *work) settled(ctx context.Context, f *failure.Failure, how Settlement) {
-	outcome := "retry"
-	if how.NextAt.IsZero() {
-		outcome = "final"
-	}
-	w.log.Warn("the attempt failed", "code", f.Code, "message", f.Cut(), "from", w.run.State, "outcome", outcome, "next", how.NextAt)
+	w.log.Warn("the attempt failed", "code", f.Code, "message", f.Cut(), "from", w.run.State, "final", how.NextAt.IsZero(), "next", how.NextAt)
 	w.run.State = Failed
-	w.Count("snapshot_failed", 1, outcome, kindOf(w.run))
+	countFailure(w.Count, w.run, how)
 	w.free(ctx)
 }
