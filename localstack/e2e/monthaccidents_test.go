@@ -34,9 +34,9 @@ const jobGrace = 5 * time.Second
 // N8: a dispatcher dies between claim and start. Nothing is offered before the grace is over; then the same job is.
 func TestN8ALostStartIsOfferedAgainUnderTheSameName(t *testing.T) {
 	scene(t)
+	release := hold(t)
 	s := shelved(t, 2, 1, 1)
 	s.define(t, s.workspaces[0], "lost-start", nil)
-	release := hold(t)
 	id := rerun(t, s.workspaces[0], "lost-start", december)
 	claimed := s.claim(t, id)
 	release()
@@ -53,9 +53,9 @@ func TestN8ALostStartIsOfferedAgainUnderTheSameName(t *testing.T) {
 // claim has a new name.
 func TestN7AJobThatClosedBeforeItBeganIsLost(t *testing.T) {
 	scene(t)
+	release := hold(t)
 	s := shelved(t, 2, 1, 1)
 	s.define(t, s.workspaces[0], "closed", nil)
-	release := hold(t)
 	id := rerun(t, s.workspaces[0], "closed", december)
 	claimed := s.claim(t, id)
 	stray := startStray(t, claimed.JobName())

@@ -31,9 +31,9 @@ var yearTypes = []string{"in-chunks", "in-one"}
 // never exceed them, each month is published once, and the current months do not wait for the backfills.
 func TestABackfillOfAYearStaysWithinItsCaps(t *testing.T) {
 	scene(t)
+	release := hold(t)
 	s := shelved(t, yearCap, yearBackfill, yearWorkspaces)
 	from := calendar.Month{Year: 2013, Month: time.January}
-	release := hold(t)
 	for _, w := range s.workspaces {
 		s.define(t, w, yearTypes[0], func(d *snapshot.Definition) {
 			inChunks(150, 1)(d)

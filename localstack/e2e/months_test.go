@@ -190,10 +190,11 @@ func TestN12AFailedCheckIsAcceptedByItsName(t *testing.T) {
 // meanwhile changes nothing about it.
 func TestN10AMonthIsLateUntilItIsPublished(t *testing.T) {
 	scene(t)
+	release := hold(t)
 	s := shelved(t, 3, 1, 1)
 	w := s.workspaces[0]
+	planTick(t) // what earlier tests left is no longer waited for
 	before := reconcileTick(t)
-	release := hold(t)
 	s.define(t, w, "late", func(d *snapshot.Definition) { d.Start = december.Add(-1) })
 	planTick(t)
 	current, backfill := w+"_late_2013-12_v1", w+"_late_2013-11_v1"
@@ -216,9 +217,9 @@ func TestN10AMonthIsLateUntilItIsPublished(t *testing.T) {
 // The rule of the dispatcher fires: no test ticks, and nobody asks for this dispatch, since planners do not.
 func TestTheRuleClaimsMonthsByItself(t *testing.T) {
 	scene(t)
+	release := hold(t)
 	s := shelved(t, 2, 1, 1)
 	s.define(t, s.workspaces[0], "alone", nil)
-	release := hold(t)
 	planTick(t)
 	id := s.workspaces[0] + "_alone_2013-12_v1"
 	if r := s.run(t, id); r.State != snapshot.Planned {

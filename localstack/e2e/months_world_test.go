@@ -138,7 +138,8 @@ func act(t *testing.T, id, what string) {
 	must(t, "POST", "/snapshots/runs/"+id+"/"+what, reasoned)
 }
 
-// hold turns dispatch off, so that versions stay as they are planned; what it returns turns it on.
+// hold turns dispatch off, so that versions stay as they are planned; what it returns turns it on. A dispatch that is
+// under way goes on: so a test holds before it makes its shelf, which that dispatch then does not know.
 func hold(t *testing.T) (release func()) {
 	t.Helper()
 	turn := func(to string) map[string]string { return map[string]string{"dispatch": to, "reason": "a test"} }
