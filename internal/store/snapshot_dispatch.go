@@ -11,7 +11,8 @@ import (
 )
 
 // Claim queues a run under its next job and takes its owner's slot. A *snapshot.Conflict carries the run where that has
-// moved on, or the caps where these do not permit it.
+// moved on, or the caps where these do not permit it. Two dispatchers that claim in the same millisecond may both take the
+// claim for theirs: it is one slot, and what they both start is the one job of its name.
 func (s *Snapshots) Claim(ctx context.Context, r snapshot.Run, o snapshot.Owner, now time.Time) (snapshot.Run, error) {
 	line := entry(now, "claim, job %d", r.Job+1)
 	set := work(schema.WorkOpen(r.Owner), now)
@@ -35,18 +36,19 @@ func (s *Snapshots) Claim(ctx context.Context, r snapshot.Run, o snapshot.Owner,
 	return r, nil
 }
 
-// taking takes a slot: the run's id absent, and the caps as lifecycles D says. With a backfill cap above 0 a current month
+// taking takes a slot: the run's id absent, and the caps as lifecycles D says, as they were read: what was lowered meanwhile
+// refuses. With a backfill cap above 0 a current month
 // leaves one slot to backfills while none of them runs.
 func taking(r snapshot.Run, o snapshot.Owner) write {
 	w := write{event: string(snapshot.Claim), key: schema.CapsKey(r.Owner), refused: "the owner's caps do not permit it"}
 	e := &w.expr
 	u := update{member: r.ID(), take: []string{schema.Slots}}
 	size := func(m string) string { return "size(" + e.name(m) + ")" }
-	w.condition = "attribute_not_exists(" + e.within(schema.Slots, r.ID()) + ") AND " + size(schema.Slots) + " < " + e.value(o.Cap)
+	w.condition = "attribute_not_exists(" + e.within(schema.Slots, r.ID()) + ") AND " + e.equals(schema.Cap, o.Cap) + " AND " + size(schema.Slots) + " < " + e.value(o.Cap)
 	switch {
 	case r.Backfill:
 		u.take = append(u.take, schema.Backfill)
-		w.condition += " AND " + size(schema.Backfill) + " < " + e.value(o.Backfill)
+		w.condition += " AND " + e.equals(schema.BackfillCap, o.Backfill) + " AND " + size(schema.Backfill) + " < " + e.value(o.Backfill)
 	case o.Backfill > 0:
 		w.condition += " AND (" + size(schema.Slots) + " < " + e.value(o.Cap-1) + " OR " + size(schema.Backfill) + " > " + e.value(0) + ")"
 	}

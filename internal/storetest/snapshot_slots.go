@@ -73,6 +73,25 @@ func slots(t *testing.T, b *bench) {
 			t.Error(d)
 		}
 	})
+	t.Run("N2 caps that were lowered since they were read", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			backfill bool
+			read     snapshot.Owner
+		}{
+			"all":       {false, snapshot.Owner{Cap: 9, Backfill: 2}},
+			"backfills": {true, snapshot.Owner{Cap: 5, Backfill: 3}},
+		} {
+			p, r := b.month(t, "planned", row{schema.Backfill: c.backfill})
+			before := b.read(t, p)
+			_, err := b.ledger().Claim(t.Context(), r, c.read, wall)
+			if c := refusedWith(t, err); c.caps == nil || c.caps.Cap != 5 || c.caps.Owner.Backfill != 2 {
+				t.Errorf("%s: the refusal tells %+v, want the caps as they stand", name, c)
+			}
+			if d := diff(b.read(t, p), before); d != "" {
+				t.Errorf("%s: a refused claim changed rows:\n%s", name, d)
+			}
+		}
+	})
 	t.Run("an owner comes with its first plan, and is configured", func(t *testing.T) { owners(t, b) })
 }
 
