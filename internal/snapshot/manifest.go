@@ -16,8 +16,12 @@ import (
 // ManifestFormat names the form of a manifest; another form gets another name.
 const ManifestFormat = "almanac.snapshot.manifest/1"
 
-// MaxManifest bounds a manifest's bytes: about 400,000 chunks.
-const MaxManifest = 128 << 20
+// MaxChunks bounds a month's chunks. MaxManifest bounds a manifest's bytes: it has room for so many chunks with the longest
+// keys, and is held in memory twice where it is written.
+const (
+	MaxChunks   = 50_000
+	MaxManifest = 48 << 20
+)
 
 // Manifest says all about one version of a month. It lies beside the chunks under a name that holds the SHA-256 of its
 // bytes, and the run and the current pointer hold that name: who trusts the table can trust every byte of the month.

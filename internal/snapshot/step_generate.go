@@ -116,6 +116,9 @@ func (w *work) cut(ctx context.Context, p *press, cut *cutter, sh shape, at Key,
 		if !p.turn() {
 			return nil // the press tells why
 		}
+		if cursor.Chunk >= MaxChunks {
+			return failure.New(failure.DefinitionInvalid, "the month has %d chunks, as many as it may have, and is not at its end: raise chunk_rows, which is %d", cursor.Chunk, w.def.ChunkRows)
+		}
 		if begun > 0 && (!w.timeLeft(ctx) || w.left(ctx) < p.needs(begun)+w.Timing.TickReserve.Std()) {
 			return nil
 		}
