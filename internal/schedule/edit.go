@@ -1,16 +1,12 @@
 package schedule
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	"almanac/internal/calendar"
@@ -399,65 +395,5 @@ func diff(a, b Definition) []string {
 		}
 		a.Recipients, b.Recipients = nil, nil
 	}
-	am, bm := fields(a), fields(b)
-	names := map[string]bool{}
-	for n := range am {
-		names[n] = true
-	}
-	for n := range bm {
-		names[n] = true
-	}
-	for _, n := range slices.Sorted(maps.Keys(names)) {
-		if am[n] != bm[n] {
-			lines = append(lines, fmt.Sprintf("%s: %s → %s", n, orAbsent(am[n]), orAbsent(bm[n])))
-		}
-	}
-	return lines
-}
-
-func orAbsent(s string) string {
-	if s == "" {
-		return "(absent)"
-	}
-	return s
-}
-
-// fields flattens a definition to dotted names and JSON values.
-func fields(d Definition) map[string]string {
-	b, err := json.Marshal(d)
-	if err != nil {
-		panic("schedule: a definition that JSON cannot hold: " + err.Error()) // cannot happen: it came from JSON
-	}
-	var doc any
-	exact := json.NewDecoder(bytes.NewReader(b))
-	exact.UseNumber() // numbers that differ beyond 2^53 differ
-	if err := exact.Decode(&doc); err != nil {
-		panic("schedule: JSON that was just made cannot be read: " + err.Error()) // cannot happen
-	}
-	out := map[string]string{}
-	var walk func(string, any)
-	walk = func(name string, v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			for k, e := range v {
-				walk(joined(name, k), e)
-			}
-		case []any:
-			for i, e := range v {
-				walk(fmt.Sprintf("%s[%d]", name, i), e)
-			}
-		default:
-			text, _ := json.Marshal(v) // cannot fail: it came from JSON
-			out[name] = string(text)
-		}
-	}
-	walk("", doc)
-	return out
-}
-
-func joined(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "." + b
+	return append(lines, input.Diff(a, b)...)
 }
