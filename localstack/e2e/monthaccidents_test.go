@@ -35,7 +35,7 @@ const jobGrace = 5 * time.Second
 func TestN8ALostStartIsOfferedAgainUnderTheSameName(t *testing.T) {
 	scene(t)
 	release := hold(t)
-	s := shelved(t, 2, 1, 1)
+	s := apart(t, 2, 1, 1)
 	s.define(t, s.workspaces[0], "lost-start", nil)
 	id := rerun(t, s.workspaces[0], "lost-start", december)
 	claimed := s.claim(t, id)
@@ -54,7 +54,7 @@ func TestN8ALostStartIsOfferedAgainUnderTheSameName(t *testing.T) {
 func TestN7AJobThatClosedBeforeItBeganIsLost(t *testing.T) {
 	scene(t)
 	release := hold(t)
-	s := shelved(t, 2, 1, 1)
+	s := apart(t, 2, 1, 1)
 	s.define(t, s.workspaces[0], "closed", nil)
 	id := rerun(t, s.workspaces[0], "closed", december)
 	claimed := s.claim(t, id)

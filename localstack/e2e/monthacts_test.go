@@ -34,10 +34,12 @@ func TestN1AMonthIsCancelledInEachState(t *testing.T) {
 		{snapshot.Failed, false, func(d *snapshot.Definition) { d.Control = falseControl }, wait("the first failure", in(snapshot.Failed))},
 	} {
 		t.Run(string(c.state), func(t *testing.T) {
+			made := shelved
 			if c.held {
 				hold(t)
+				made = apart
 			}
-			s := shelved(t, 2, 0, 1)
+			s := made(t, 2, 0, 1)
 			s.define(t, s.workspaces[0], "called-off", c.change)
 			id := rerun(t, s.workspaces[0], "called-off", december)
 			c.reach(t, s, id)
@@ -146,7 +148,7 @@ func TestN16ARerunAndARollBackAreRefusedWhileAVersionIsUnderWay(t *testing.T) {
 func TestN2TwoDispatchersAtACapClaimOne(t *testing.T) {
 	scene(t)
 	release := hold(t)
-	s := shelved(t, 5, 0, 1)
+	s := apart(t, 5, 0, 1)
 	w := s.workspaces[0]
 	var ids []string
 	for i := range 10 {

@@ -191,7 +191,7 @@ func TestN12AFailedCheckIsAcceptedByItsName(t *testing.T) {
 func TestN10AMonthIsLateUntilItIsPublished(t *testing.T) {
 	scene(t)
 	release := hold(t)
-	s := shelved(t, 3, 1, 1)
+	s := apart(t, 3, 1, 1)
 	w := s.workspaces[0]
 	planTick(t) // what earlier tests left is no longer waited for
 	before := reconcileTick(t)
@@ -218,7 +218,7 @@ func TestN10AMonthIsLateUntilItIsPublished(t *testing.T) {
 func TestTheRuleClaimsMonthsByItself(t *testing.T) {
 	scene(t)
 	release := hold(t)
-	s := shelved(t, 2, 1, 1)
+	s := apart(t, 2, 1, 1)
 	s.define(t, s.workspaces[0], "alone", nil)
 	planTick(t)
 	id := s.workspaces[0] + "_alone_2013-12_v1"
