@@ -9,6 +9,7 @@ import (
 
 	"almanac/internal/api/routes"
 	"almanac/internal/schedule"
+	"almanac/internal/snapshot"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -18,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/ses"
 	sestypes "github.com/aws/aws-sdk-go-v2/service/ses/types"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 )
@@ -30,8 +32,15 @@ func TestEachFunctionIsDeniedWhatItMustNotDo(t *testing.T) {
 	settled(t, due(t, d))
 	send(t, "QueryRunsDlqUrl", schedule.EncodeMessage(d.ID+"@2013-05-06T10:30:00Z"))
 	publish(t, "Successfully validated SNS topic for Amazon SES event publishing.")
+	s := shelved(t, 2, 1, 1) // and one month those of snapshots
+	s.define(t, s.workspaces[0], "rights", nil)
+	planTick(t)
+	month := s.settled(t, s.workspaces[0]+"_rights_2013-12_v1", snapshot.Published)
+	claimTick(t)
+	reconcileTick(t)
 	eventually(t, "a process of each function", func() (bool, string) {
-		for _, f := range []string{"DispatchFunction", "DeliverFunction", "ExhaustFunction", "ApiFunction", "DeliveryEventsFunction"} {
+		for _, f := range []string{"DispatchFunction", "DeliverFunction", "ExhaustFunction", "ApiFunction", "DeliveryEventsFunction",
+			"SnapshotPlanFunction", "SnapshotDispatchFunction", "SnapshotStepFunction", "SnapshotReconcileFunction"} {
 			if len(processes(t, f)) == 0 {
 				return false, "none of " + f
 			}
@@ -72,13 +81,42 @@ func TestEachFunctionIsDeniedWhatItMustNotDo(t *testing.T) {
 			_, err := pathStyle(c).HeadObject(ctx, &s3.HeadObjectInput{Bucket: aws.String(cloud.outputs["DataBucket"]), Key: aws.String("flights.sqlite")})
 			return err
 		},
+		"write a row of a month": func(ctx context.Context, c aws.Config) error {
+			_, err := dynamodb.NewFromConfig(c).PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(cloud.outputs["SnapshotsTable"]), Item: key})
+			return err
+		},
+		"write a month's file": func(ctx context.Context, c aws.Config) error {
+			_, err := pathStyle(c).PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String(cloud.outputs["SnapshotsBucket"]), Key: aws.String("snapshots/x")})
+			return err
+		},
+		"remove a month's file": func(ctx context.Context, c aws.Config) error {
+			_, err := pathStyle(c).DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: aws.String(cloud.outputs["SnapshotsBucket"]), Key: aws.String("snapshots/x")})
+			return err
+		},
+		"read a month's file": func(ctx context.Context, c aws.Config) error {
+			_, err := pathStyle(c).HeadObject(ctx, &s3.HeadObjectInput{Bucket: aws.String(cloud.outputs["SnapshotsBucket"]), Key: aws.String(manifestOf(month))})
+			return err
+		},
+		"start a job": func(ctx context.Context, c aws.Config) error {
+			_, err := sfn.NewFromConfig(c).StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: aws.String(cloud.outputs["AttemptMachineArn"]), Name: aws.String("nobody"), Input: aws.String("{}")})
+			return err
+		},
+		"stop a job": func(ctx context.Context, c aws.Config) error {
+			_, err := sfn.NewFromConfig(c).StopExecution(ctx, &sfn.StopExecutionInput{ExecutionArn: &month.Execution})
+			return err
+		},
 	}
 	cases := map[string][]string{
-		"DispatchFunction":       {"delete a row", "scan the table", "send mail", "write a file", "write source data", "read a webhook's secret", "read source data"},
-		"DeliverFunction":        {"scan the table", "write source data", "feed the delivery queue"},
+		"DispatchFunction":       {"delete a row", "scan the table", "send mail", "write a file", "write source data", "read a webhook's secret", "read source data", "write a row of a month", "start a job"},
+		"DeliverFunction":        {"scan the table", "write source data", "feed the delivery queue", "write a row of a month", "read a month's file"},
 		"ExhaustFunction":        {"delete a row", "scan the table", "send mail", "write a file", "read a webhook's secret", "read source data"},
 		"DeliveryEventsFunction": {"delete a row", "scan the table", "send mail", "write a file", "write source data", "feed the delivery queue", "read a webhook's secret", "read source data"},
-		"ApiFunction":            {"delete a row", "scan the table", "send mail", "write a file", "write source data", "read a webhook's secret", "read source data"},
+		// It reads source data: a watermark decides whether a month may be asked for.
+		"ApiFunction":               {"delete a row", "scan the table", "send mail", "write a file", "write source data", "read a webhook's secret", "write a month's file", "remove a month's file", "start a job"},
+		"SnapshotPlanFunction":      {"scan the table", "write source data", "write a month's file", "remove a month's file", "start a job"},
+		"SnapshotDispatchFunction":  {"scan the table", "read source data", "read a month's file", "write a month's file", "stop a job"},
+		"SnapshotStepFunction":      {"scan the table", "write source data", "remove a month's file", "start a job", "stop a job", "send mail"},
+		"SnapshotReconcileFunction": {"scan the table", "read source data", "write a month's file", "stop a job"},
 	}
 	for function, acts := range cases {
 		for _, act := range acts {
@@ -91,11 +129,16 @@ func TestEachFunctionIsDeniedWhatItMustNotDo(t *testing.T) {
 		}
 	}
 	// The same acts are possible at all: what is denied is denied by the role.
-	for _, act := range []string{"read a webhook's secret", "read source data"} {
+	for _, act := range []string{"read a webhook's secret", "read source data", "read a month's file"} {
 		if err := forbidden[act](t.Context(), cloud.aws); err != nil {
 			t.Errorf("%s fails for everybody: %v", act, err)
 		}
 	}
+}
+
+// manifestOf is where the manifest of a published version lies.
+func manifestOf(r snapshot.Run) string {
+	return snapshot.ManifestKey(r.Period, r.Version, r.Manifest())
 }
 
 func pathStyle(c aws.Config) *s3.Client {
