@@ -44,6 +44,20 @@ func TestTheGridSaysWhatIsLeftToDo(t *testing.T) {
 	}
 }
 
+func TestAPersonsOwnSeriesAreNotTheDemos(t *testing.T) {
+	g := gridOf(t, "carrier-performance", "PPPPPPPPPPPP")
+	for _, own := range []gridRow{{Workspace: "EWR", Type: "gates"}, {Workspace: "BOS", Type: "carrier-performance"}} {
+		own.Months = []struct{ Month, Letter string }{{"2013-01", "."}}
+		g.Rows = append(g.Rows, own)
+	}
+	if _, done := g.settled(); done {
+		t.Error("the others' months are taken for published ones")
+	}
+	if _, done := g.ours().settled(); !done {
+		t.Error("the demo waits for months of somebody else")
+	}
+}
+
 func TestAPlaceIsPutWhereCommandsWantIt(t *testing.T) {
 	if got := strings.Join(mended.with("snapshot show", "-o", "json"), " "); got != "snapshot show JFK hourly-weather 2013-09 -o json" {
 		t.Error(got)
