@@ -91,7 +91,8 @@ func (d Demo) next() {
 		"  " + d.relative(d.binary()) + " pause " + schedules[0] + " --reason \"holiday\"",
 		"  " + d.relative(d.binary()) + " " + strings.Join(mended.with("snapshot show"), " "),
 		"  " + d.relative(d.binary()) + " " + strings.Join(mended.with("manifest"), " "),
-		"  " + d.relative(d.binary()) + " " + strings.Join(cancelled.with("rerun"), " ") + " --reason \"November has come\"",
+		"  " + d.relative(d.binary()) + " rerun EWR carrier-performance 2013-02 --reason \"once more\"",
+		"  " + d.relative(d.binary()) + " compare EWR carrier-performance 2013-02 1 2",
 		"  " + down(d.Instance.Cloud),
 	} {
 		d.Report.Line("%s", l)
