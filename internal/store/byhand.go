@@ -51,47 +51,29 @@ func (s *Store) RevokeLinks(ctx context.Context, r schedule.Run, a schedule.Audi
 // Versions lists the versions of a schedule's definition, the latest first. Where a deleted schedule of the same id left
 // some behind, those above the schedule's own version are not this one's.
 func (s *Store) Versions(ctx context.Context, id, from string, limit int) ([]schedule.Version, string, error) {
-	p, err := s.list(ctx, below(schema.ScheduleKey(id).PK, schema.DefPrefix, true), from, limit)
-	if err != nil {
-		return nil, "", err
-	}
-	list := make([]schedule.Version, len(p.items))
-	for i, it := range p.items {
-		if list[i], err = decodeVersion(it); err != nil {
-			return nil, "", fmt.Errorf("definition of %s: %w", id, err)
+	return decoded(ctx, s, below(schema.ScheduleKey(id).PK, schema.DefPrefix, true), from, limit, func(it item) (schedule.Version, error) {
+		v, err := decodeVersion(it)
+		if err != nil {
+			err = fmt.Errorf("definition of %s: %w", id, err)
 		}
-	}
-	return list, cursor(p.next), nil
+		return v, err
+	})
 }
 
 // Accesses lists who used the links of a run, by recipient, and by time below.
 func (s *Store) Accesses(ctx context.Context, run, from string, limit int) ([]schedule.Access, string, error) {
-	p, err := s.list(ctx, below(schema.SubmissionPartition(run), schema.AccessPrefix, false), from, limit)
-	if err != nil {
-		return nil, "", err
-	}
-	list := make([]schedule.Access, len(p.items))
-	for i, it := range p.items {
-		if list[i], err = decodeAccess(it); err != nil {
-			return nil, "", fmt.Errorf("link access of run %s: %w", run, err)
+	return decoded(ctx, s, below(schema.SubmissionPartition(run), schema.AccessPrefix, false), from, limit, func(it item) (schedule.Access, error) {
+		a, err := decodeAccess(it)
+		if err != nil {
+			err = fmt.Errorf("link access of run %s: %w", run, err)
 		}
-	}
-	return list, cursor(p.next), nil
+		return a, err
+	})
 }
 
 // DeadLetterPage is DeadLetters page by page, by message id.
 func (s *Store) DeadLetterPage(ctx context.Context, from string, limit int) ([]schedule.DeadLetter, string, error) {
-	p, err := s.list(ctx, below(schema.DeadLetterKey("").PK, schema.DeadPrefix, false), from, limit)
-	if err != nil {
-		return nil, "", err
-	}
-	list := make([]schedule.DeadLetter, len(p.items))
-	for i, it := range p.items {
-		if list[i], err = decodeDead(it); err != nil {
-			return nil, "", err
-		}
-	}
-	return list, cursor(p.next), nil
+	return decoded(ctx, s, below(schema.DeadLetterKey("").PK, schema.DeadPrefix, false), from, limit, decodeDead)
 }
 
 func decodeVersion(it item) (schedule.Version, error) {

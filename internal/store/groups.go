@@ -136,15 +136,5 @@ func decodeGroup(it item) (schedule.GroupVersion, error) {
 
 // GroupVersions lists the versions of a group, the latest first, without members that stand apart.
 func (s *Store) GroupVersions(ctx context.Context, id, from string, limit int) ([]schedule.GroupVersion, string, error) {
-	p, err := s.list(ctx, below(schema.GroupKey(id).PK, schema.DefPrefix, true), from, limit)
-	if err != nil {
-		return nil, "", err
-	}
-	list := make([]schedule.GroupVersion, len(p.items))
-	for i, it := range p.items {
-		if list[i], err = decodeGroup(it); err != nil {
-			return nil, "", err
-		}
-	}
-	return list, cursor(p.next), nil
+	return decoded(ctx, s, below(schema.GroupKey(id).PK, schema.DefPrefix, true), from, limit, decodeGroup)
 }

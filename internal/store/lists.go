@@ -53,6 +53,21 @@ func (s *Store) list(ctx context.Context, sp span, from string, limit int) (page
 	return s.query(ctx, sp, start, limit)
 }
 
+// decoded reads one page from a cursor on, each row by its own reader.
+func decoded[T any](ctx context.Context, s *Store, sp span, from string, limit int, decode func(item) (T, error)) ([]T, string, error) {
+	p, err := s.list(ctx, sp, from, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	rows := make([]T, len(p.items))
+	for i, it := range p.items {
+		if rows[i], err = decode(it); err != nil {
+			return nil, "", err
+		}
+	}
+	return rows, cursor(p.next), nil
+}
+
 // cursor spells the key at which a page ended; every key attribute of the product is text.
 func cursor(next item) string {
 	if len(next) == 0 {

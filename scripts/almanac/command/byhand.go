@@ -219,38 +219,14 @@ func (p *Program) history(ctx context.Context, c *call) error {
 	if !c.diff {
 		return printList(ctx, p, c, conn, path, nil, []string{"VERSION", "AT", "BY", "HASH"}, versionCells)
 	}
-	q := url.Values{"against": {strconv.Itoa(numbers[0])}}
-	if isGroup {
-		var v api.GroupDetail
-		if _, err := conn.Call(ctx, "GET", fmt.Sprintf("%s/%d?%s", path, numbers[1], q.Encode()), nil, nil, &v); err != nil {
-			return err
-		}
-		if c.json {
-			return printJSON(p.Out, v)
-		}
-		p.printDifference(c.args[0], numbers[0], numbers[1], v.By, when(v.At), v.Diff)
-		return nil
+	path = fmt.Sprintf("%s/%d?%s", path, numbers[1], url.Values{"against": {strconv.Itoa(numbers[0])}}.Encode())
+	switch {
+	case isGroup:
+		return printDifference(ctx, p, c, conn, path, numbers, func(v api.GroupDetail) difference { return difference{v.By, v.At, v.Diff} })
+	case isDefinition:
+		return printDifference(ctx, p, c, conn, path, numbers, func(v api.DefinitionDetail) difference { return difference{v.By, v.At, v.Diff} })
 	}
-	if isDefinition {
-		var v api.DefinitionDetail
-		if _, err := conn.Call(ctx, "GET", fmt.Sprintf("%s/%d?%s", path, numbers[1], q.Encode()), nil, nil, &v); err != nil {
-			return err
-		}
-		if c.json {
-			return printJSON(p.Out, v)
-		}
-		p.printDifference(c.args[0], numbers[0], numbers[1], v.By, when(v.At), v.Diff)
-		return nil
-	}
-	var v api.VersionDetail
-	if _, err := conn.Call(ctx, "GET", fmt.Sprintf("%s/%d?%s", path, numbers[1], q.Encode()), nil, nil, &v); err != nil {
-		return err
-	}
-	if c.json {
-		return printJSON(p.Out, v)
-	}
-	p.printDifference(c.args[0], numbers[0], numbers[1], v.By, when(v.At), v.Diff)
-	return nil
+	return printDifference(ctx, p, c, conn, path, numbers, func(v api.VersionDetail) difference { return difference{v.By, v.At, v.Diff} })
 }
 
 func versionCells(v api.VersionView) []string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"almanac/internal/api"
 	"almanac/internal/input"
@@ -60,14 +61,30 @@ func (p *Program) showGroup(ctx context.Context, c *call, conn *client.Client, i
 }
 
 // printDifference prints how one version of something differs from another.
-func (p *Program) printDifference(name string, from, to int, by string, at string, diff []string) {
-	p.printf("%s: version %d → version %d (%s, by %s)\n", name, from, to, at, dash(plain(by)))
-	for _, line := range diff {
+func printDifference[V any](ctx context.Context, p *Program, c *call, conn *client.Client, path string, numbers [2]int, of func(V) difference) error {
+	var v V
+	if _, err := conn.Call(ctx, "GET", path, nil, nil, &v); err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(p.Out, v)
+	}
+	d := of(v)
+	p.printf("%s: version %d → version %d (%s, by %s)\n", c.args[0], numbers[0], numbers[1], when(d.at), dash(plain(d.by)))
+	for _, line := range d.lines {
 		p.printf("  %s\n", plain(line))
 	}
-	if len(diff) == 0 {
+	if len(d.lines) == 0 {
 		p.printf("  (no difference)\n")
 	}
+	return nil
+}
+
+// difference is what a version of any kind of document says of the one before it.
+type difference struct {
+	by    string
+	at    *time.Time
+	lines []string
 }
 
 // planGroup asks the API what saving a group would do. Each wrong field is shown with its file and line.
