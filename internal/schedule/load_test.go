@@ -127,7 +127,13 @@ func (l *loaded) outside() load.Outside {
 // kept fails the test for each broken promise, and returns the runs.
 func (l *loaded) kept(settle func(schedule.Run) error) []schedule.Run {
 	l.t.Helper()
-	runs, broken, err := load.Kept(ctx, l.store, l.promises, l.outside(), settle)
+	return l.keptBy(l.outside(), settle)
+}
+
+// keptBy is kept where the test itself noted what the receivers took.
+func (l *loaded) keptBy(out load.Outside, settle func(schedule.Run) error) []schedule.Run {
+	l.t.Helper()
+	runs, broken, err := load.Kept(ctx, l.store, l.promises, out, settle)
 	l.must(err)
 	for i, b := range broken {
 		if i == 20 {

@@ -80,6 +80,7 @@ func consumeMany(t *testing.T) {
 			w.mail.mu.Unlock()
 			w.hooks.mu.Lock()
 			w.hooks.posts = nil
+			clear(w.hooks.asked)
 			w.hooks.mu.Unlock()
 			w.log.mu.Lock()
 			w.log.buf.Reset()

@@ -28,8 +28,10 @@ type mailbox struct {
 	asked  map[string]int
 	at     []time.Time // of every request
 	kept   []letter
+	taken  int                          // letters accepted
 	answer func(to string, n int) error // nil: every request is accepted
 	during func(to string)              // while a request is under way
+	take   func(to string, raw []byte)  // nil: what is accepted is kept
 }
 
 type letter struct {
@@ -56,7 +58,9 @@ func (m *mailbox) SendRawEmail(ctx context.Context, in *ses.SendRawEmailInput, _
 		m.asked = map[string]int{}
 	}
 	m.asked[to]++
-	m.at = append(m.at, m.w.wall())
+	if m.take == nil {
+		m.at = append(m.at, m.w.wall())
+	}
 	n := m.asked[to]
 	m.mu.Unlock()
 	if m.answer != nil {
@@ -65,9 +69,15 @@ func (m *mailbox) SendRawEmail(ctx context.Context, in *ses.SendRawEmailInput, _
 		}
 	}
 	m.mu.Lock()
-	m.kept = append(m.kept, letter{to, bytes.Clone(in.RawMessage.Data), m.w.wall()})
-	id := fmt.Sprintf("ses-%d", len(m.kept))
+	if m.take == nil {
+		m.kept = append(m.kept, letter{to, bytes.Clone(in.RawMessage.Data), m.w.wall()})
+	}
+	m.taken++
+	id := fmt.Sprintf("ses-%d", m.taken)
 	m.mu.Unlock()
+	if m.take != nil {
+		m.take(to, in.RawMessage.Data)
+	}
 	if err := m.w.after(ctx); err != nil {
 		return nil, io.ErrUnexpectedEOF
 	}
@@ -129,8 +139,10 @@ type receivers struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	posts  []post
+	asked  map[string]int
 	answer func(name string, n int) reply // nil: 204
 	during func(name string, n int)       // while a request is under way
+	take   func(post)                     // nil: requests are kept
 }
 
 // reply is what a receiver answers; cut closes the connection instead, after the request was taken.
@@ -147,7 +159,7 @@ type post struct {
 }
 
 func newReceivers(w *world) *receivers {
-	r := &receivers{w: w}
+	r := &receivers{w: w, asked: map[string]int{}}
 	r.server = httptest.NewServer(r)
 	w.t.Cleanup(r.server.Close)
 	return r
@@ -159,20 +171,21 @@ func (r *receivers) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	body, _ := io.ReadAll(in.Body)
 	name := strings.TrimPrefix(in.URL.Path, "/")
 	r.mu.Lock()
-	n := 1
-	for _, p := range r.posts {
-		if p.name == name {
-			n++
-		}
-	}
+	r.asked[name]++
+	n := r.asked[name]
 	r.mu.Unlock()
 	a := reply{status: http.StatusNoContent}
 	if r.answer != nil {
 		a = r.answer(name, n)
 	}
-	r.mu.Lock()
-	r.posts = append(r.posts, post{name, in.Header.Get("webhook-id"), string(body), r.w.wall(), a.cut || a.status/100 == 2})
-	r.mu.Unlock()
+	p := post{name, in.Header.Get("webhook-id"), string(body), r.w.wall(), a.cut || a.status/100 == 2}
+	if r.take != nil {
+		r.take(p)
+	} else {
+		r.mu.Lock()
+		r.posts = append(r.posts, p)
+		r.mu.Unlock()
+	}
 	if r.during != nil {
 		r.during(name, n)
 	}
