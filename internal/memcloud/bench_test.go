@@ -46,3 +46,31 @@ func BenchmarkTransactionOfThree(b *testing.B) {
 		}
 	}
 }
+
+// Reads as the store makes them: one item whole, and a page of a partition by a projection.
+func BenchmarkGetItem(b *testing.B) {
+	d := full(b)
+	in := &dynamodb.GetItemInput{TableName: aws.String("main"), Key: attributes{"pk": str("SCHED#77"), "sk": str("STATE")}, ConsistentRead: aws.Bool(true)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := d.GetItem(ctx, in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkQueryOfAPage(b *testing.B) {
+	d := newTestDynamo(b, newClock())
+	for i := range 200 {
+		putT(b, d, "main", attributes{"pk": str("RUN#1"), "sk": str(fmt.Sprintf("SUB#%05d", i)), "state": str("submitted"), "body": str("x"), "tries": num("1"), "owner": str("token")})
+	}
+	in := &dynamodb.QueryInput{TableName: aws.String("main"), KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :sub)"),
+		ProjectionExpression: aws.String("#s, sk, tries, #o"), ExpressionAttributeNames: map[string]string{"#s": "state", "#o": "owner"},
+		ExpressionAttributeValues: attributes{":pk": str("RUN#1"), ":sub": str("SUB#")}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := d.Query(ctx, in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

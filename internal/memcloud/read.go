@@ -53,10 +53,21 @@ func (o *one) read() (item attributes, size int) {
 
 // picked is a copy of the item, or of what a projection leaves of it.
 func picked(item attributes, paths []path) attributes {
-	if paths != nil {
-		item = project(item, paths)
+	if paths == nil {
+		return copyItem(item)
 	}
-	return copyItem(item)
+	for _, p := range paths {
+		if len(p) > 1 {
+			return copyItem(project(item, paths))
+		}
+	}
+	out := make(attributes, len(paths))
+	for _, p := range paths {
+		if v := item[p.root()]; v != nil {
+			out[p.root()] = copyValue(v)
+		}
+	}
+	return out
 }
 
 // GetItem reads one item.

@@ -68,6 +68,9 @@ func (s *scope) finish() error {
 			return invalid("ExpressionAttributeValues can only be specified when using expressions")
 		}
 	}
+	if len(s.usedNames) == len(s.names) && len(s.usedValues) == len(s.values) {
+		return nil // all were used: what is noted as used was given
+	}
 	if unused := without(sortedNames(s.names), s.usedNames); len(unused) > 0 {
 		return invalid("Value provided in ExpressionAttributeNames unused in expressions: keys: {%s}", strings.Join(unused, ", "))
 	}

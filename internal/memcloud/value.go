@@ -46,15 +46,20 @@ func typeOf(v types.AttributeValue) string {
 // normalItem checks a whole item and gives a copy with normal numbers.
 func normalItem(item attributes) (attributes, error) {
 	out := make(attributes, len(item))
-	for _, name := range sortedNames(item) {
+	var first string // of the names that are wrong
+	var wrong error
+	for name, given := range item {
+		v, err := normalValue(given, 0)
 		if name == "" {
-			return nil, invalid("Empty attribute name")
+			err = invalid("Empty attribute name")
 		}
-		v, err := normalValue(item[name], 0)
-		if err != nil {
-			return nil, err
+		if err != nil && (wrong == nil || name < first) {
+			first, wrong = name, err
 		}
 		out[name] = v
+	}
+	if wrong != nil {
+		return nil, wrong
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"almanac/internal/channel"
@@ -187,18 +188,27 @@ func encodeFrozen(f channel.Frozen) []byte {
 // gives back is equal to the last byte.
 func deflate(body []byte) []byte {
 	var b bytes.Buffer
-	w, err := flate.NewWriter(&b, flate.BestCompression)
-	if err == nil {
-		_, err = w.Write(body)
-	}
+	w := deflaters.Get().(*flate.Writer)
+	defer deflaters.Put(w)
+	w.Reset(&b)
+	_, err := w.Write(body)
 	if err == nil {
 		err = w.Close()
 	}
 	if err != nil {
-		panic("store: a body that memory cannot hold: " + err.Error()) // cannot happen: a known level, a buffer
+		panic("store: a body that memory cannot hold: " + err.Error()) // cannot happen: a buffer
 	}
 	return b.Bytes()
 }
+
+// deflaters are kept from one body to the next: each has tables of half a megabyte.
+var deflaters = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(nil, flate.BestCompression)
+	if err != nil {
+		panic("store: " + err.Error()) // cannot happen: a known level
+	}
+	return w
+}}
 
 func inflate(stored []byte) ([]byte, error) {
 	if len(stored) == 0 {
