@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
@@ -43,6 +45,11 @@ type Hooks struct {
 	// means: what the request did stands, but the reply is lost; the caller
 	// gets this error in its place.
 	After func(ctx context.Context, call Call) error
+
+	// Again, if set, says whether a served request arrives once more, as one
+	// does that the SDK has sent again because its reply was lost. The caller
+	// gets the second answer.
+	Again func(ctx context.Context, call Call) bool
 }
 
 // invoke runs one request between its hooks and dresses errors the way the
@@ -61,6 +68,10 @@ func invoke[I, O any](ctx context.Context, h *Hooks, service, operation string, 
 		}
 	}
 	out, err := serve(in)
+	if h.Again != nil && h.Again(ctx, call) {
+		rewind(in)
+		out, err = serve(in)
+	}
 	if h.After != nil {
 		call.Err = err
 		if err == nil {
@@ -74,6 +85,20 @@ func invoke[I, O any](ctx context.Context, h *Hooks, service, operation string, 
 		return nil, operationError(call, respond(err))
 	}
 	return out, nil
+}
+
+// rewind brings the body of a request back to its start.
+func rewind(in any) {
+	var body io.Reader
+	switch in := in.(type) {
+	case *s3.PutObjectInput:
+		body = in.Body
+	case *s3.UploadPartInput:
+		body = in.Body
+	}
+	if s, ok := body.(io.Seeker); ok {
+		_, _ = s.Seek(0, io.SeekStart) // a body that cannot go back is read on, and refused for its length
+	}
 }
 
 // operationError names service and action in front of the cause.

@@ -23,6 +23,11 @@ type Dynamo struct {
 	// call the service.
 	Unprocessed func(call Call, n int) bool
 
+	// Changed, if set, hears of each item that is written: as it was and as it
+	// is, nil where there is none. The items are to be looked at, and neither
+	// kept past the call nor changed; it must not call the service.
+	Changed func(table string, old, new map[string]types.AttributeValue)
+
 	clock func() time.Time
 
 	mu     sync.Mutex
@@ -49,6 +54,14 @@ func (d *Dynamo) StaleIndex(n int) {
 		t.lag = d.lag
 		t.settle()
 	}
+}
+
+// tell hands one change to who listens; d.mu is held.
+func (d *Dynamo) tell(table string, old, new *record) {
+	if d.Changed == nil {
+		return
+	}
+	d.Changed(table, old.attributes(), new.attributes())
 }
 
 // Items gives a copy of everything in a table, in scan order, for a test that
@@ -108,7 +121,7 @@ func (d *Dynamo) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput,
 		if d.tables[t.name] != nil {
 			return nil, &types.ResourceInUseException{Message: aws.String("Table already exists: " + t.name)}
 		}
-		t.created, t.lag = d.clock(), d.lag
+		t.created, t.lag, t.changed = d.clock(), d.lag, func(old, new *record) { d.tell(t.name, old, new) }
 		d.tables[t.name] = t
 		return &dynamodb.CreateTableOutput{TableDescription: t.describe()}, nil
 	})

@@ -14,6 +14,16 @@ type record struct {
 	position
 	item attributes
 	size int // bytes, by itemSize
+
+	entries []*record // what each index of its table holds of it, once asked for
+}
+
+// attributes are those of a record, nil of none.
+func (r *record) attributes() attributes {
+	if r == nil {
+		return nil
+	}
+	return r.item
 }
 
 // ordered keeps records by partition, and within a partition by sort key.

@@ -29,6 +29,11 @@ import (
 type S3 struct {
 	Hooks
 
+	// Changed, if set, hears of each object that is written or deleted: its
+	// bytes before and after, nil where there was or is none. It must not call
+	// the service.
+	Changed func(bucket, key string, old, new []byte)
+
 	clock func() time.Time
 
 	mu       sync.Mutex
@@ -89,6 +94,28 @@ func (s *S3) bucket(operation string, name *string) (map[string]*object, error) 
 	return b, nil
 }
 
+// set puts an object in its place, nil for none, and tells who listens; s.mu is
+// held.
+func (s *S3) set(bucket, key string, o *object) {
+	b := s.buckets[bucket]
+	old := b[key]
+	if o == nil {
+		delete(b, key)
+	} else {
+		b[key] = o
+	}
+	if s.Changed != nil {
+		s.Changed(bucket, key, old.bytes(), o.bytes())
+	}
+}
+
+func (o *object) bytes() []byte {
+	if o == nil {
+		return nil
+	}
+	return o.body
+}
+
 // CreateBucket makes a bucket.
 func (s *S3) CreateBucket(ctx context.Context, in *s3.CreateBucketInput, _ ...func(*s3.Options)) (*s3.CreateBucketOutput, error) {
 	return invoke(ctx, &s.Hooks, ServiceS3, "CreateBucket", in, func(in *s3.CreateBucketInput) (*s3.CreateBucketOutput, error) {
@@ -135,7 +162,7 @@ func (s *S3) PutObject(ctx context.Context, in *s3.PutObjectInput, _ ...func(*s3
 			body: body, etag: etag(body), modified: s.clock(), metadata: lowered(in.Metadata),
 			contentType: in.ContentType, disposition: in.ContentDisposition, encoding: in.ContentEncoding, cache: in.CacheControl,
 		}
-		b[key] = o
+		s.set(*in.Bucket, key, o)
 		return &s3.PutObjectOutput{ETag: aws.String(o.etag), ChecksumSHA256: in.ChecksumSHA256}, nil
 	})
 }
@@ -299,11 +326,10 @@ func (s *S3) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput, _ ...fu
 	return invoke(ctx, &s.Hooks, ServiceS3, "DeleteObject", in, func(in *s3.DeleteObjectInput) (*s3.DeleteObjectOutput, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		b, err := s.bucket("DeleteObject", in.Bucket)
-		if err != nil {
+		if _, err := s.bucket("DeleteObject", in.Bucket); err != nil {
 			return nil, err
 		}
-		delete(b, aws.ToString(in.Key))
+		s.set(*in.Bucket, aws.ToString(in.Key), nil)
 		return &s3.DeleteObjectOutput{}, nil
 	})
 }

@@ -14,8 +14,7 @@ func (s *S3) DeleteObjects(ctx context.Context, in *s3.DeleteObjectsInput, _ ...
 	return invoke(ctx, &s.Hooks, ServiceS3, "DeleteObjects", in, func(in *s3.DeleteObjectsInput) (*s3.DeleteObjectsOutput, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		b, err := s.bucket("DeleteObjects", in.Bucket)
-		if err != nil {
+		if _, err := s.bucket("DeleteObjects", in.Bucket); err != nil {
 			return nil, err
 		}
 		if in.Delete == nil || len(in.Delete.Objects) == 0 || len(in.Delete.Objects) > 1000 {
@@ -23,7 +22,7 @@ func (s *S3) DeleteObjects(ctx context.Context, in *s3.DeleteObjectsInput, _ ...
 		}
 		out := &s3.DeleteObjectsOutput{}
 		for _, o := range in.Delete.Objects {
-			delete(b, aws.ToString(o.Key))
+			s.set(*in.Bucket, aws.ToString(o.Key), nil)
 			if !aws.ToBool(in.Delete.Quiet) {
 				out.Deleted = append(out.Deleted, types.DeletedObject{Key: o.Key})
 			}

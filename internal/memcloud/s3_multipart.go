@@ -127,7 +127,7 @@ func (s *S3) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipa
 			return nil, err
 		}
 		o.modified = s.clock()
-		s.buckets[u.bucket][u.key] = o
+		s.set(u.bucket, u.key, o)
 		delete(s.uploads, u.id)
 		return &s3.CompleteMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, ETag: aws.String(o.etag), Location: aws.String("/" + u.bucket + "/" + u.key)}, nil
 	})

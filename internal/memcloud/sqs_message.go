@@ -264,6 +264,23 @@ func (s *SQS) visible(q *queue) []*message {
 	return out
 }
 
+// NextVisible is when the first message of a queue can be received; zero where
+// it holds none.
+func (s *SQS) NextVisible(url string) (at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q, err := s.queue(&url)
+	if err != nil {
+		return at
+	}
+	for _, m := range q.messages {
+		if at.IsZero() || m.visibleAt.Before(at) {
+			at = m.visibleAt
+		}
+	}
+	return at
+}
+
 // hand notes that a message is being received.
 func (s *SQS) hand(m *message, hide time.Duration) {
 	now := s.clock()

@@ -134,6 +134,14 @@ func (s *States) Finish(arn string, status types.ExecutionStatus, failure, cause
 	return true
 }
 
+// Runs reports whether an execution is there and has not closed.
+func (s *States) Runs(arn string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.executions[arn]
+	return e != nil && e.status == types.ExecutionStatusRunning
+}
+
 func (s *States) find(arn *string) (*execution, error) {
 	if !executionARN.MatchString(aws.ToString(arn)) {
 		return nil, &types.InvalidArn{Message: aws.String("Invalid Arn: '" + aws.ToString(arn) + "'")}

@@ -27,6 +27,8 @@ type table struct {
 	log   []write
 	first int
 	lag   int
+
+	changed func(old, new *record)
 }
 
 // write is one item's change: in the table, and in each index.
@@ -54,10 +56,8 @@ func (x *index) entry(r *record) *record {
 	if r == nil {
 		return nil
 	}
-	for _, name := range x.key.names() {
-		if r.item[name] == nil {
-			return nil
-		}
+	if r.item[x.key.hash.name] == nil || x.key.sort.name != "" && r.item[x.key.sort.name] == nil {
+		return nil
 	}
 	e := &record{position: x.key.position(r.item), item: r.item, size: r.size}
 	e.id = r.id
@@ -85,17 +85,36 @@ func (t *table) index(name string) *index {
 // place is where an item with this key stands.
 func (t *table) place(key attributes) position {
 	at := t.key.position(key)
-	at.id = t.key.identity(key)
+	at.id = at.hash // as identity spells it
+	if t.key.sort.name != "" {
+		at.id = string(encodeValue(append(append(make([]byte, 0, 96), at.hash...), '/'), key[t.key.sort.name]))
+	}
 	return at
 }
 
 // planned works out what a write does to the indexes, without doing it.
 func (t *table) planned(old, new *record) write {
 	w := write{old: old, new: new, entries: make([]entryChange, len(t.indexes))}
-	for i, x := range t.indexes {
-		w.entries[i] = entryChange{x.entry(old), x.entry(new)}
+	was, is := t.entries(old), t.entries(new)
+	for i := range w.entries {
+		w.entries[i] = entryChange{was[i], is[i]}
 	}
 	return w
+}
+
+// entries are what each index holds of an item, worked out once.
+func (t *table) entries(r *record) []*record {
+	if r != nil && r.entries != nil {
+		return r.entries
+	}
+	out := make([]*record, len(t.indexes))
+	for i, x := range t.indexes {
+		out[i] = x.entry(r)
+	}
+	if r != nil {
+		r.entries = out
+	}
+	return out
 }
 
 // commit does a planned write.
@@ -104,6 +123,7 @@ func (t *table) commit(w write) {
 		return
 	}
 	t.rows.replace(w.old, w.new)
+	t.changed(w.old, w.new)
 	if len(t.indexes) == 0 {
 		return
 	}

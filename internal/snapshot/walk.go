@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"almanac/internal/failure"
 )
@@ -52,6 +53,12 @@ func (d Died) Error() string { return d.Name + ": the process was killed" }
 // Walk goes through a workflow as Step Functions would, without its waits, calling call for each try of each Task. It is
 // for tests and for those who have no Step Functions; the workflow that is deployed is States of the same data.
 func Walk(ctx context.Context, workflow []MachineState, j Job, execution string, call func(context.Context, StepInput) (Result, error)) (Walked, error) {
+	return WalkWaiting(ctx, workflow, j, execution, call, func(time.Duration) {})
+}
+
+// WalkWaiting is Walk with its waits: wait is called before each repetition with the retrier's interval, without jitter.
+// It ends between two calls when the context does.
+func WalkWaiting(ctx context.Context, workflow []MachineState, j Job, execution string, call func(context.Context, StepInput) (Result, error), wait func(time.Duration)) (Walked, error) {
 	w := Walked{Events: eventsOfExecution}
 	var said Result
 	var caught Caught
@@ -80,10 +87,13 @@ func Walk(ctx context.Context, workflow []MachineState, j Job, execution string,
 		if s.Step == StepSettle {
 			in.Error = caught
 		}
-		result, err := w.task(ctx, s, in, call)
+		result, err := w.task(ctx, s, in, call, wait)
 		if err == nil {
 			said, name = result, s.Next
 			continue
+		}
+		if ctx.Err() != nil {
+			return w, ctx.Err()
 		}
 		if caught, err = asCaught(err); err != nil {
 			return w, err
@@ -96,9 +106,12 @@ func Walk(ctx context.Context, workflow []MachineState, j Job, execution string,
 }
 
 // task calls until the call succeeds or its retriers are used up.
-func (w *Walked) task(ctx context.Context, s MachineState, in StepInput, call func(context.Context, StepInput) (Result, error)) (Result, error) {
+func (w *Walked) task(ctx context.Context, s MachineState, in StepInput, call func(context.Context, StepInput) (Result, error), wait func(time.Duration)) (Result, error) {
 	used := make([]int, len(s.Retry))
 	for {
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
 		w.Calls++
 		w.Events += eventsOfCall
 		result, err := call(ctx, in)
@@ -109,6 +122,8 @@ func (w *Walked) task(ctx context.Context, s MachineState, in StepInput, call fu
 		if i < 0 || used[i] == s.Retry[i].Attempts {
 			return Result{}, err
 		}
+		r := s.Retry[i]
+		wait(min(r.Interval<<used[i], r.Most))
 		used[i]++
 		w.Transitions++
 	}

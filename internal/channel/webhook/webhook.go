@@ -49,6 +49,9 @@ type Config struct {
 	Now      func() time.Time // wall time; required
 	Resolver *net.Resolver    // nil: the system's
 	TLS      *tls.Config      // nil: the system's roots
+	// Out carries the requests in place of the network, for a test that has none. nil: the network, whose addresses are
+	// checked when they are dialled.
+	Out http.RoundTripper
 }
 
 // Channel implements channel.Channel. It is safe for concurrent use.
@@ -80,7 +83,10 @@ func New(secrets Secrets, cfg Config) (*Channel, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTry
 	}
-	return &Channel{secrets: secrets, private: cfg.Private, timeout: cfg.Timeout, now: cfg.Now, out: newTransport(cfg)}, nil
+	if cfg.Out == nil {
+		cfg.Out = newTransport(cfg)
+	}
+	return &Channel{secrets: secrets, private: cfg.Private, timeout: cfg.Timeout, now: cfg.Now, out: cfg.Out}, nil
 }
 
 // HonoursKeys is true: the receiver can tell a second try by webhook-id.

@@ -1,0 +1,18 @@
+// Package simulate runs the real handlers of both lifecycles, over the real store, against an AWS in memory whose every
+// answer a schedule controls, and checks after each step what must hold whatever goes wrong.
+//
+// A World lives in a bubble of testing/synctest: its time is held, and the scheduler knows when every goroutine waits. A
+// Worker is one invocation of a function, or one act of a person, with a clock and tokens of its own. Each call that a
+// worker makes to the outside parks; the scheduler lets one go at a time, with a Form: as it should be, or one of the
+// ways in which AWS may fail it. Which call goes next is a choice, made in order, by a seed, or by exhaustive search; the
+// same choices make the same world, so that a failure is replayed by one line.
+//
+// How to add to it:
+//
+//   - An outside call: none of DynamoDB, S3, SQS and Step Functions needs anything, the clouds' hooks park it. A client of
+//     another kind goes through World.outside, as the mailbox does.
+//   - A transition or a handler: wire it in functions.go, let events.go start it, and add a scenario that goes through it
+//     to the tables in scenarios_*.go. Faults at each of its calls, pairs, random schedules and mutants then follow by
+//     themselves.
+//   - A promise: a function in invariants_*.go, which sees each changed row, or the whole world at its end.
+package simulate

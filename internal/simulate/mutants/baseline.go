@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"almanac/internal/simulate/mutants/toggle"
+)
+
+// test is one top-level test of a killer's suite, run once with every mutant off.
+type test struct {
+	Suite   int     `json:"suite"` // index of killers
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+	// Reaches are the toggles and the parts of conditions that would have changed something.
+	Reaches []string `json:"reaches"`
+}
+
+// baseline runs each test of each suite alone, with every mutant off. A test that fails then would kill whatever it is
+// shown, so that the run ends here.
+func (t tree) baseline(ctx context.Context, ks []killer, workers int) ([]test, error) {
+	var list []test
+	for i, k := range ks {
+		names, err := t.list(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range names {
+			list = append(list, test{Suite: i, Name: n})
+		}
+	}
+	var failures []string
+	var mu sync.Mutex
+	parallel(workers, len(list), func(i int) {
+		out, err := t.trace(ctx, ks[list[i].Suite], &list[i])
+		if err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			failures = append(failures, fmt.Sprintf("%s of internal/%s fails without any mutant: %v\n%s", list[i].Name, ks[list[i].Suite].pkg, err, out))
+		}
+	})
+	if len(failures) > 0 {
+		return nil, fmt.Errorf("%d tests fail without any mutant; the first:\n%s", len(failures), failures[0])
+	}
+	return list, ctx.Err()
+}
+
+func (t tree) list(ctx context.Context, k killer) ([]string, error) {
+	cmd := exec.CommandContext(ctx, t.binary(k.pkg), "-test.run", "^$", "-test.list", ".") // a filter, or a suite may ask what it did not do
+	cmd.Dir = filepath.Join(t.root, "internal", k.pkg)
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("the tests of internal/%s cannot be listed: %w", k.pkg, err)
+	}
+	var names []string
+	for _, name := range strings.Fields(string(out)) {
+		if k.takes(name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// trace runs one test with every mutant off and keeps what it reaches.
+func (t tree) trace(ctx context.Context, k killer, one *test) (string, error) {
+	f, err := os.CreateTemp(t.work, "trace-*")
+	if err != nil {
+		return "", err
+	}
+	f.Close()
+	defer os.Remove(f.Name())
+	began := time.Now()
+	out, err := t.run(ctx, k, []string{one.Name}, 5*time.Minute, toggle.EnvTrace+"="+f.Name())
+	one.Seconds = time.Since(began).Seconds()
+	if err != nil {
+		return out, err
+	}
+	one.Reaches, err = lines(f.Name())
+	return out, err
+}
+
+// run runs some tests of a suite; an error says that they failed, or took too long.
+func (t tree) run(ctx context.Context, k killer, names []string, limit time.Duration, env ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
+	defer cancel()
+	// A mutant may loop and keep what it reads: its data segment is bounded (KiB), so that it dies and not the machine.
+	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -d 3000000; exec "$0" "$@"`, t.binary(k.pkg),
+		"-test.failfast", "-test.timeout", limit.String(), "-test.run", "^("+strings.Join(names, "|")+")$")
+	cmd.Dir = filepath.Join(t.root, "internal", k.pkg)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func lines(name string) ([]string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var list []string
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		list = append(list, s.Text())
+	}
+	return list, s.Err()
+}
+
+// conditions are the mutants of conditions: the parts of all that the product's store sent while the suites ran.
+func conditions(tests []test) []Mutant {
+	all := map[string]int{} // by condition: how many parts it has
+	text := map[string]string{}
+	for _, one := range tests {
+		for _, r := range one.Reaches {
+			fields := strings.Split(r, "\t")
+			if len(fields) != 5 {
+				continue // a toggle
+			}
+			condition := strings.Join(fields[:3], "\t")
+			if fields[3] == "-" {
+				all[condition], _ = strconv.Atoi(fields[4])
+				continue
+			}
+			text[condition+"\t"+fields[3]] = fields[4]
+		}
+	}
+	var list []Mutant
+	for _, condition := range sorted(all) {
+		f := strings.Split(condition, "\t")
+		for i := range all[condition] {
+			part := condition + "\t" + strconv.Itoa(i)
+			words := text[part]
+			if words == "" {
+				words = "part " + strconv.Itoa(i)
+			}
+			id := strings.Join([]string{string(Condition), f[0], f[1], squeezed(words), short(condition + strconv.Itoa(i))}, ":")
+			list = append(list, Mutant{ID: id, Kind: Condition, Part: part, Place: f[0], What: words + " of " + f[2]})
+		}
+	}
+	return list
+}
+
+// reach says which tests reach a mutant.
+func reach(m Mutant, tests []test) (list []test) {
+	for _, one := range tests {
+		for _, r := range one.Reaches {
+			if m.Kind == Condition && strings.HasPrefix(r, m.Part+"\t") || m.Kind != Condition && r == strconv.Itoa(m.Number) {
+				list = append(list, one)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// saved is what is kept between runs, for as long as the binaries are the same.
+type saved struct {
+	Tests   []test            `json:"tests"`
+	Results map[string]Result `json:"results"`
+}
+
+func (t tree) file(digest string) string { return filepath.Join(t.work, "run-"+digest+".json") }
+
+func (t tree) load(digest string) saved {
+	s := saved{Results: map[string]Result{}}
+	raw, err := os.ReadFile(t.file(digest))
+	if err != nil || json.Unmarshal(raw, &s) != nil {
+		return saved{Results: map[string]Result{}} // another digest, or broken off while it was written
+	}
+	return s
+}
+
+func (t tree) save(digest string, s saved) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(t.file(digest), raw, 0o644)
+}

@@ -1,0 +1,32 @@
+package main
+
+import "regexp"
+
+// killer is a suite that may notice a mutant.
+type killer struct {
+	name    string
+	pkg     string // below internal/
+	tests   *regexp.Regexp
+	skip    *regexp.Regexp // tests that measure, or that do at length what a quicker one does
+	seconds int            // that one mutant may take here
+}
+
+// killers are the suites in the order in which they are asked. Each binary is built once; of a suite only those tests are
+// run in which the mutant would have changed something. A suite that is added here needs nothing else.
+var killers = []killer{
+	{name: "fault simulation", pkg: "simulate", tests: every, seconds: 60},
+	{name: "store conformance", pkg: "store", tests: regexp.MustCompile(`^TestConformance`), seconds: 20},
+	{name: "store", pkg: "store", tests: every, skip: regexp.MustCompile(`^TestConformance`), seconds: 20},
+	{name: "schedule", pkg: "schedule", tests: every, seconds: 60,
+		skip: regexp.MustCompile(`^(TestTenThousand|TestCallsOfARunBySize|TestLoad|TestMemory|TestMembersOfManyGroups)`)},
+	{name: "snapshot", pkg: "snapshot", tests: every, skip: regexp.MustCompile(`^TestN9TenThousandChunks`), seconds: 60},
+}
+
+var every = regexp.MustCompile(`^Test`)
+
+func (k killer) takes(test string) bool {
+	return k.tests.MatchString(test) && (k.skip == nil || !k.skip.MatchString(test))
+}
+
+// woven are the packages whose sources hold mutants of Go code. Conditions are weakened where they are evaluated.
+var woven = []string{"store", "schedule", "snapshot"}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"almanac/internal/simulate/mutants/toggle"
+)
+
+// Result is what became of a mutant.
+type Result struct {
+	Killed  bool    `json:"killed"`
+	Suite   string  `json:"suite,omitempty"`
+	Test    string  `json:"test,omitempty"`
+	Reached int     `json:"reached"` // tests in which it would have changed something
+	Seconds float64 `json:"seconds"`
+}
+
+// quick is the time up to which a test is asked before all others of its suite, in seconds.
+const quick = 0.5
+
+// try shows a mutant to the tests that reach it, suite after suite, quick ones first, until one fails.
+func (t tree) try(ctx context.Context, ks []killer, m Mutant, tests []test) Result {
+	began := time.Now()
+	reached := reach(m, tests)
+	r := Result{Reached: len(reached)}
+	for i, k := range ks {
+		for _, batch := range batches(i, reached) {
+			var names []string
+			limit := 10.0
+			for _, one := range batch {
+				names = append(names, one.Name)
+				limit += 10 * one.Seconds
+			}
+			limit = min(limit, float64(k.seconds))
+			out, err := t.run(ctx, k, names, time.Duration(limit*float64(time.Second)), env(m))
+			if err != nil && ctx.Err() == nil {
+				r.Killed, r.Suite, r.Test = true, k.name, blame(out)
+				r.Seconds = time.Since(began).Seconds()
+				return r
+			}
+		}
+	}
+	r.Seconds = time.Since(began).Seconds()
+	return r
+}
+
+func env(m Mutant) string {
+	if m.Kind == Condition {
+		return toggle.EnvCondition + "=" + m.Part + "\t"
+	}
+	return toggle.EnvActive + "=" + strconv.Itoa(m.Number)
+}
+
+// batches are the tests of one suite: the quick ones, the others after them.
+func batches(suite int, tests []test) (list [][]test) {
+	var fast, slow []test
+	for _, one := range tests {
+		switch {
+		case one.Suite != suite:
+		case one.Seconds < quick:
+			fast = append(fast, one)
+		default:
+			slow = append(slow, one)
+		}
+	}
+	slices.SortFunc(slow, func(a, b test) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	if len(fast) > 0 {
+		list = append(list, fast)
+	}
+	for _, one := range slow {
+		list = append(list, []test{one})
+	}
+	return list
+}
+
+var (
+	failed  = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+	running = regexp.MustCompile(`(?m)^\s+(Test\S+) \(`)
+)
+
+// blame finds the innermost test that failed.
+func blame(out string) string {
+	name := ""
+	for _, m := range failed.FindAllStringSubmatch(out, -1) {
+		if name == "" || strings.HasPrefix(m[1], name+"/") {
+			name = m[1]
+		}
+	}
+	switch {
+	case strings.Contains(out, "panic: test timed out"):
+		if m := running.FindStringSubmatch(out); m != nil {
+			name = m[1]
+		}
+		return name + " (time)"
+	case strings.Contains(out, "panic:") || strings.Contains(out, "fatal error:"):
+		return name + " (panic)"
+	case name == "":
+		return "(after the tests)"
+	}
+	return name
+}
+
+// parallel calls f for each of n, at most so many at once.
+func parallel(workers, n int, f func(int)) {
+	var wg sync.WaitGroup
+	turns := make(chan int)
+	for range workers {
+		wg.Go(func() {
+			for i := range turns {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		turns <- i
+	}
+	close(turns)
+	wg.Wait()
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// short is a short name of a text.
+func short(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:2])
+}
