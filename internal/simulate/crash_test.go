@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,8 +9,6 @@ import (
 	"sync"
 	"testing"
 )
-
-var replay = flag.String("simulate.replay", "", "one world: scenario/call/form, as a failure prints it")
 
 // at lets the n-th call of a world go wrong in one form.
 func at(n int, f Form) func(*Call) Form {
