@@ -94,6 +94,8 @@ func ProblemOf(err error, document string, fields []string) Problem {
 	case errors.As(err, &twice):
 		return Problem{failure.Cut(twice.name, 60), "written twice", "one value"}
 	case !errors.As(err, &wrong):
+	case wrong.Field == "": // the whole document is of another type
+		return Problem{document, article(wrong.Value), article(typeName(wrong.Type))}
 	case wrong.Type == reflect.TypeFor[Duration]():
 		return Problem{wrong.Field, failure.Cut(wrong.Value, 60), `a duration in text, such as "30s"`}
 	default:

@@ -77,7 +77,7 @@ func (l *loaded) drains(due time.Time) {
 			l.t.Errorf("not drained after %s: %d of %d runs have settled", end.Sub(l.began), settled, owed)
 			return true
 		}
-		return settled >= owed && open == 0 && l.left() == 0
+		return settled >= owed && open == 0 && l.left()+l.messages(l.queue.URL)+l.messages(l.dlq) == 0
 	})
 }
 
