@@ -81,9 +81,16 @@ func (w *World) checkChanged() {
 			}
 		}
 	}
+	for _, rule := range stepRules {
+		if err := rule.holds(w, changes); err != nil {
+			w.Failf("%s: %v", rule.name, err)
+		}
+	}
 	for _, b := range blobs {
-		if err := blobRule(w, b); err != nil {
-			w.Failf("one file per run, never overwritten: %s/%s: %v", b.Bucket, b.Key, err)
+		for _, rule := range blobRules {
+			if err := rule.holds(w, b); err != nil {
+				w.Failf("%s: %s/%s: %v", rule.name, b.Bucket, b.Key, err)
+			}
 		}
 	}
 	if w.wrong != "" {
