@@ -126,6 +126,8 @@ func statusOf(code string) int {
 	switch code {
 	case "NoSuchKey", "NoSuchBucket", "NoSuchUpload", "NotFound":
 		return http.StatusNotFound
+	case "NotModified":
+		return http.StatusNotModified
 	case "PreconditionFailed":
 		return http.StatusPreconditionFailed
 	case "ConditionalRequestConflict", "BucketAlreadyOwnedByYou":

@@ -46,6 +46,7 @@ type S3 struct {
 type object struct {
 	body        []byte
 	etag        string
+	sha256      *string // as its writer gave it
 	contentType *string
 	disposition *string
 	encoding    *string
@@ -134,8 +135,7 @@ func (s *S3) CreateBucket(ctx context.Context, in *s3.CreateBucketInput, _ ...fu
 	})
 }
 
-// PutObject writes an object whole. IfNoneMatch "*" refuses with 412 where
-// the key exists.
+// PutObject writes an object whole, under its precondition.
 func (s *S3) PutObject(ctx context.Context, in *s3.PutObjectInput, _ ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
 	return invoke(ctx, &s.Hooks, ServiceS3, "PutObject", in, func(in *s3.PutObjectInput) (*s3.PutObjectOutput, error) {
 		body, err := readBody(in.Body, in.ContentLength, in.ContentMD5, in.ChecksumSHA256)
@@ -152,14 +152,11 @@ func (s *S3) PutObject(ctx context.Context, in *s3.PutObjectInput, _ ...func(*s3
 		if err != nil {
 			return nil, err
 		}
-		if in.IfMatch != nil {
-			return nil, apiError("NotImplemented", "IfMatch is not served by this stand-in")
-		}
-		if err := checkAbsent(b, key, in.IfNoneMatch); err != nil {
+		if err := checkWrite(b, key, in.IfNoneMatch, in.IfMatch); err != nil {
 			return nil, err
 		}
 		o := &object{
-			body: body, etag: etag(body), modified: s.clock(), metadata: lowered(in.Metadata),
+			body: body, etag: etag(body), sha256: in.ChecksumSHA256, modified: s.clock(), metadata: lowered(in.Metadata),
 			contentType: in.ContentType, disposition: in.ContentDisposition, encoding: in.ContentEncoding, cache: in.CacheControl,
 		}
 		s.set(*in.Bucket, key, o)
@@ -206,22 +203,6 @@ func checkKey(key *string) (string, error) {
 	return k, nil
 }
 
-// checkAbsent is If-None-Match, of which S3 knows only "*" for writes. Source:
-// "How to prevent object overwrites with conditional writes",
-// https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
-func checkAbsent(b map[string]*object, key string, ifNoneMatch *string) error {
-	if ifNoneMatch == nil {
-		return nil
-	}
-	if *ifNoneMatch != "*" {
-		return apiError("NotImplemented", "If-None-Match %q: only * is possible for a write", *ifNoneMatch)
-	}
-	if b[key] != nil {
-		return apiError("PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
-	}
-	return nil
-}
-
 // lowered gives metadata as S3 gives it back: names in lower case.
 func lowered(in map[string]string) map[string]string {
 	out := make(map[string]string, len(in))
@@ -243,6 +224,9 @@ func (s *S3) GetObject(ctx context.Context, in *s3.GetObjectInput, _ ...func(*s3
 		o := b[aws.ToString(in.Key)]
 		if o == nil {
 			return nil, &types.NoSuchKey{Message: aws.String("The specified key does not exist: " + aws.ToString(in.Key))}
+		}
+		if err := o.checkRead(in.IfMatch, in.IfNoneMatch); err != nil {
+			return nil, err
 		}
 		from, to, ranged, err := parseRange(aws.ToString(in.Range), len(o.body))
 		if err != nil {
@@ -313,8 +297,12 @@ func (s *S3) HeadObject(ctx context.Context, in *s3.HeadObjectInput, _ ...func(*
 		if o == nil {
 			return nil, &types.NotFound{Message: aws.String("Not Found")}
 		}
+		if err := o.checkRead(in.IfMatch, in.IfNoneMatch); err != nil {
+			return nil, err
+		}
 		return &s3.HeadObjectOutput{
-			ContentLength: aws.Int64(int64(len(o.body))), ETag: aws.String(o.etag), LastModified: aws.Time(o.modified),
+			ChecksumSHA256: o.checksum(in.ChecksumMode),
+			ContentLength:  aws.Int64(int64(len(o.body))), ETag: aws.String(o.etag), LastModified: aws.Time(o.modified),
 			Metadata: maps.Clone(o.metadata), AcceptRanges: aws.String("bytes"),
 			ContentType: o.kind(), ContentDisposition: o.disposition, ContentEncoding: o.encoding, CacheControl: o.cache,
 		}, nil

@@ -120,10 +120,7 @@ func (s *S3) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipa
 		if err != nil {
 			return nil, err
 		}
-		if in.IfMatch != nil {
-			return nil, apiError("NotImplemented", "IfMatch is not served by this stand-in")
-		}
-		if err := checkAbsent(s.buckets[u.bucket], u.key, in.IfNoneMatch); err != nil {
+		if err := checkWrite(s.buckets[u.bucket], u.key, in.IfNoneMatch, in.IfMatch); err != nil {
 			return nil, err
 		}
 		o.modified = s.clock()

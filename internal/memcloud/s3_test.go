@@ -108,7 +108,6 @@ func TestRefusedObjects(t *testing.T) {
 		"bad length": {s3.PutObjectInput{Key: aws.String("k"), Body: strings.NewReader("x"), ContentLength: aws.Int64(2)}, "IncompleteBody"},
 		"bad MD5":    {s3.PutObjectInput{Key: aws.String("k"), ContentMD5: aws.String("x")}, "BadDigest"},
 		"bad SHA":    {s3.PutObjectInput{Key: aws.String("k"), ChecksumSHA256: aws.String("x")}, "BadDigest"},
-		"if match":   {s3.PutObjectInput{Key: aws.String("k"), IfMatch: aws.String("x")}, "NotImplemented"},
 	} {
 		c.in.Bucket = aws.String("files")
 		_, err := s.PutObject(ctx, &c.in)

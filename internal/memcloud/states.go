@@ -48,7 +48,7 @@ func NewStates(clock func() time.Time, machines ...string) *States {
 
 // Rules of names: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
 var (
-	executionName = regexp.MustCompile("^[^\\s<>{}\\[\\]?*\"#%\\\\^|~`$&,;:/\\x00-\\x1f\\x7f-\\x9f]{1,80}$")
+	executionName = regexp.MustCompile("^[^\\s<>{}\\[\\]?*\"#%\\\\^|~`$&,;:/\\x00-\\x1f\\x7f-\\x9f\\x{fffe}\\x{ffff}]{1,80}$")
 	executionARN  = regexp.MustCompile(`^arn:[a-z-]+:states:[a-z0-9-]+:\d{12}:execution:[^:]+:[^:]+$`)
 )
 
