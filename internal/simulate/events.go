@@ -97,6 +97,9 @@ func (w *World) ready() (out []Option) {
 			out = append(out, Option{Name: "rule of " + r, do: func() { w.fire(r) }})
 		}
 	}
+	if at := w.thawing(); !at.IsZero() && !at.After(now) {
+		out = append(out, Option{Name: "thaw", do: func() { w.thaw(func(k *Worker) bool { return !k.thawAt.IsZero() && !k.thawAt.After(now) }) }})
+	}
 	for i, a := range w.acts {
 		if !a.at.After(now) {
 			out = append(out, Option{Name: a.name, do: func() { w.insist(i) }})
@@ -134,6 +137,7 @@ func (w *World) nextMoment() (next time.Time) {
 	for _, r := range rules {
 		earliest(w.firing(r))
 	}
+	earliest(w.thawing())
 	for _, a := range w.acts {
 		earliest(a.at)
 	}

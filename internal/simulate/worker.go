@@ -32,6 +32,7 @@ type Worker struct {
 	outage  string // the service that answers nothing any more
 
 	frozenAt time.Time // zero: it is not frozen
+	thawAt   time.Time // zero: when the world is at rest
 	left     time.Duration
 }
 

@@ -42,8 +42,10 @@ type World struct {
 	Workers int
 	// SkewOf is the clock of a worker that starts, less true time; nil: none.
 	SkewOf func(name string) time.Duration
-	// LambdaTwice says whether a message that is received is handed to two consumers; nil: never.
+	// Duplicate says whether a message that is received is handed to two consumers; nil: never.
 	Duplicate func() bool
+	// ThawAfter is how long what is being frozen stays so; nil: until the world is at rest.
+	ThawAfter func() time.Duration
 
 	origin time.Time // of the bubble's clock
 
@@ -251,6 +253,9 @@ func (w *World) freeze(c *Call) {
 	k.left = k.deadline.Sub(k.frozenAt)
 	k.mu.Unlock()
 	k.timer.Stop()
+	if w.ThawAfter != nil {
+		k.thawAt = k.frozenAt.Add(w.ThawAfter())
+	}
 	w.mu.Lock()
 	w.frozen = append(w.frozen, c)
 	w.mu.Unlock()
@@ -258,10 +263,32 @@ func (w *World) freeze(c *Call) {
 }
 
 // Thaw lets whatever is frozen go on, with clocks that stood still meanwhile, and tells whether anything was.
-func (w *World) Thaw() bool {
+func (w *World) Thaw() bool { return w.thaw(func(*Worker) bool { return true }) > 0 }
+
+// thawing is when the next worker thaws by itself; zero: none does.
+func (w *World) thawing() (at time.Time) {
 	w.mu.Lock()
-	frozen := w.frozen
-	w.frozen = nil
+	defer w.mu.Unlock()
+	for _, c := range w.frozen {
+		if t := c.Worker.thawAt; !t.IsZero() && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	return at
+}
+
+// thaw lets those go on that are meant.
+func (w *World) thaw(meant func(*Worker) bool) int {
+	w.mu.Lock()
+	var frozen, left []*Call
+	for _, c := range w.frozen {
+		if meant(c.Worker) {
+			frozen = append(frozen, c)
+		} else {
+			left = append(left, c)
+		}
+	}
+	w.frozen = left
 	w.mu.Unlock()
 	for _, c := range frozen {
 		k := c.Worker
@@ -274,7 +301,7 @@ func (w *World) Thaw() bool {
 		k.timer.Reset(k.left)
 		w.park(c)
 	}
-	return len(frozen) > 0
+	return len(frozen)
 }
 
 // Step lets one thing happen; false: nothing can, until time passes.
