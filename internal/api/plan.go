@@ -94,11 +94,13 @@ func withoutAddresses(diff []string) []string {
 	return out
 }
 
-// below puts fields under a path.
+// below puts the fields of a definition under a path; what is wrong of the definition as a whole is wrong at the path.
 func below(path string, problems schedule.Problems) schedule.Problems {
 	out := make(schedule.Problems, len(problems))
 	for i, p := range problems {
-		p.Field = strings.TrimSuffix(path+"."+p.Field, ".")
+		if p.Field = path + "." + p.Field; problems[i].Field == "definition" {
+			p.Field = path
+		}
 		out[i] = p
 	}
 	return out

@@ -75,7 +75,7 @@ func TestWebhookVerdicts(t *testing.T) {
 		{429, "7200", after(notAccepted(failure.SendThrottled), 15*time.Minute)},
 		{429, "-5", notAccepted(failure.SendThrottled)},
 		{429, "soon", notAccepted(failure.SendThrottled)},
-		{429, "99999999999999999999", notAccepted(failure.SendThrottled)},
+		{429, "99999999999999999999", after(notAccepted(failure.SendThrottled), 15*time.Minute)},
 		{429, now.Add(90 * time.Second).Format(http.TimeFormat), after(notAccepted(failure.SendThrottled), 90*time.Second)},
 		{429, now.Add(-time.Hour).Format(http.TimeFormat), notAccepted(failure.SendThrottled)},
 		{503, "", notAccepted(failure.SendFailed)},
