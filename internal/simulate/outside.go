@@ -24,12 +24,15 @@ import (
 
 // Mailbox is SES: it keeps what it accepts, and answers as a scenario says.
 type Mailbox struct {
-	w    *World
-	mu   sync.Mutex
-	Kept []Letter
-	n    map[string]int
+	w     *World
+	mu    sync.Mutex
+	Kept  []Letter
+	Asked []Letter // every request that arrived, whatever was answered
+	n     map[string]int
 	// Answer, if set, refuses the n-th request for an address.
 	Answer func(to string, n int) error
+	// Cut, if set, says that the n-th mail for an address is taken, and the connection closed instead of an answer.
+	Cut func(to string, n int) bool
 }
 
 // Letter is one mail that was accepted.
@@ -55,17 +58,22 @@ func (m *Mailbox) SendRawEmail(ctx context.Context, in *ses.SendRawEmailInput, _
 		defer m.mu.Unlock()
 		to := in.Destinations[0]
 		m.n[to]++
+		read, err := mail.ReadMessage(bytes.NewReader(in.RawMessage.Data))
+		if err != nil {
+			return Coded("InvalidParameterValue", "Missing final '@domain'")
+		}
+		l := Letter{to, bytes.Clone(in.RawMessage.Data), m.w.Now(), read.Header}
+		m.Asked = append(m.Asked, l)
 		if m.Answer != nil {
 			if err := m.Answer(to, m.n[to]); err != nil {
 				return err
 			}
 		}
-		read, err := mail.ReadMessage(bytes.NewReader(in.RawMessage.Data))
-		if err != nil {
-			return Coded("InvalidParameterValue", "Missing final '@domain'")
-		}
-		m.Kept = append(m.Kept, Letter{to, bytes.Clone(in.RawMessage.Data), m.w.Now(), read.Header})
+		m.Kept = append(m.Kept, l)
 		id = fmt.Sprintf("ses-%d", len(m.Kept))
+		if m.Cut != nil && m.Cut(to, m.n[to]) {
+			return errCut
+		}
 		return nil
 	})
 	if err = broken(err); err != nil {
@@ -102,6 +110,8 @@ type Receivers struct {
 	n     map[string]int
 	// Answer, if set, is the answer to the n-th request to a receiver; zero: 204.
 	Answer func(name string, n int) Reply
+	// Slow is how long the answer takes, once the request was taken.
+	Slow time.Duration
 }
 
 // Reply is what a receiver answers; Cut closes the connection instead, after the request was taken.
@@ -149,6 +159,10 @@ func (r *Receivers) RoundTrip(in *http.Request) (*http.Response, error) {
 		}
 		return nil
 	})
+	if err == nil && r.Slow > 0 {
+		time.Sleep(r.Slow)
+		err = in.Context().Err()
+	}
 	if refused := (*smithy.GenericAPIError)(nil); errors.As(err, &refused) {
 		a, err = Reply{Status: http.StatusServiceUnavailable}, nil
 	}
@@ -213,6 +227,7 @@ type Data struct {
 	months   map[string][]int64 // "EWR 2040-01"
 	moved    int                // the version
 	Complete time.Time          // the watermark
+	Slow     time.Duration      // how long a query runs until its first row
 	Lost     int                // rows that only the control query knows of
 }
 
@@ -278,6 +293,9 @@ func (v *view) Open(ctx context.Context, q source.Query) (source.Rows, error) {
 	r := &rows{d: v.d}
 	if err := v.d.ask(ctx, "Source.Open", func() {}); err != nil {
 		return nil, err
+	}
+	if v.d.Slow > 0 {
+		time.Sleep(v.d.Slow)
 	}
 	holds := func(part string) bool { return strings.Contains(q.SQL, part) }
 	switch {
