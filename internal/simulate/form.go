@@ -249,6 +249,7 @@ func (w *World) hooks() memcloud.Hooks {
 			if err == nil {
 				w.observe(ctx, c)
 			}
+			w.hear(ctx, c.Output, errors.Join(c.Err, err))
 			return err
 		},
 		Again: func(_ context.Context, c memcloud.Call) bool { return w.again(c.Input) },
@@ -270,9 +271,17 @@ func (w *World) outside(ctx context.Context, name string, serve func() error) er
 		err = serve()
 	}
 	if lost := w.served(ctx, input); lost != nil {
-		return lost
+		err = lost
 	}
+	w.hear(ctx, nil, err)
 	return err
+}
+
+// hear tells whoever follows the workers what one of them was answered.
+func (w *World) hear(ctx context.Context, answer any, err error) {
+	if k := workerOf(ctx); k != nil && w.heard != nil {
+		w.heard(k, answer, err)
+	}
 }
 
 // cut is a connection that broke after the request had left.

@@ -70,12 +70,13 @@ func (m *Mailbox) SendRawEmail(ctx context.Context, in *ses.SendRawEmailInput, _
 			}
 		}
 		m.Kept = append(m.Kept, l)
-		id = fmt.Sprintf("ses-%d", len(m.Kept))
+		id = fmt.Sprintf("ses-%s-%d", to, m.n[to]) // so that no order among addresses shows
 		if m.Cut != nil && m.Cut(to, m.n[to]) {
 			return errCut
 		}
 		return nil
 	})
+	m.w.hear(ctx, id, err)
 	if err = broken(err); err != nil {
 		return nil, err
 	}
@@ -166,6 +167,7 @@ func (r *Receivers) RoundTrip(in *http.Request) (*http.Response, error) {
 	if refused := (*smithy.GenericAPIError)(nil); errors.As(err, &refused) {
 		a, err = Reply{Status: http.StatusServiceUnavailable}, nil
 	}
+	r.w.hear(in.Context(), a, err)
 	if err = broken(err); err != nil {
 		return nil, err
 	}

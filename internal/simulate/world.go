@@ -47,6 +47,8 @@ type World struct {
 	// ThawAfter is how long what is being frozen stays so; nil: until the world is at rest.
 	ThawAfter func() time.Duration
 
+	heard func(k *Worker, answer any, err error) // is told each answer that a worker gets; nil: nobody
+
 	origin time.Time // of the bubble's clock
 
 	mu      sync.Mutex
