@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -82,6 +83,8 @@ func (w *World) ready() (out []Option) {
 		out = append(out, Option{Name: "asked dispatch", do: func() { w.mu.Lock(); w.asked--; w.mu.Unlock(); w.fire(ruleMonths) }})
 	}
 	w.mu.Lock()
+	slices.SortFunc(w.steps, func(a, b *stepRequest) int { return cmp.Compare(a.in.Run, b.in.Run) }) // executions that wake at once
+	slices.SortStableFunc(w.acts, func(a, b act) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.name, b.name)) })
 	steps := slices.Clone(w.steps)
 	w.mu.Unlock()
 	for _, s := range steps {
