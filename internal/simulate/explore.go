@@ -1,0 +1,416 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Pair is two workers that meet on the same things. New brings a world to where both may start, in order and without a
+// choice, and gives what starts each: both start at one moment.
+type Pair struct {
+	Name string
+	New  func(*World) (a, b func() *Worker)
+	// Skews are clocks of the first worker, less true time; nil: it is right. Each makes a search of its own.
+	Skews []time.Duration
+	// Ended, if set, says in a word how the world came to rest, and Want lists what it may say.
+	Ended func(*World) string
+	Want  []string
+}
+
+// Search is how the orders of a pair's calls are gone through.
+type Search struct {
+	// Merge goes on from each state once, however many orders lead to it.
+	Merge bool
+	// Commute leaves out one of the two orders of neighbouring calls that do not touch each other. Every state that an
+	// order leads to is still seen.
+	Commute bool
+	// Window, if not 0, tries all orders of so many calls of each worker only, after the first From calls of each; what
+	// comes before and after it goes in one order.
+	From   [2]int
+	Window int
+	// Most, if not 0, is after how many orders the search gives up.
+	Most int
+}
+
+// Found is what a search went through.
+type Found struct {
+	Calls  [2]int // of each worker in one order, at most
+	Orders int    // worlds that were begun
+	Moves  int    // calls that were let go in them, those that only led back to a choice included
+	States map[uint64]bool
+	Ends   map[uint64]string // states in which both workers are over, and how the world came to rest from there
+	Cut    bool              // it gave up
+}
+
+// Outcomes counts the ends by how the world came to rest.
+func (f Found) Outcomes() map[string]int {
+	out := map[string]int{}
+	for _, e := range f.Ends {
+		out[e]++
+	}
+	return out
+}
+
+// choice is one thing that can happen next: the n-th waiting call of a side is let go, or time passes (side 2) until a worker
+// that waits goes on by itself.
+type choice struct {
+	side, n int
+	touches touched
+	name    string // of the call
+}
+
+const timePasses = 2
+
+func (x choice) code() byte { return byte(x.side)<<6 | byte(x.n) }
+
+// branch is a choice that is still to be made: the moves that lead to it, the first of them that is new, and those moves
+// that need not be made after it, because they were before it.
+type branch struct {
+	path  []byte
+	at    uint64 // the state before the last move of path; 0: the beginning
+	sleep map[byte]choice
+}
+
+type search struct {
+	Search
+	pair  Pair
+	skew  time.Duration
+	found Found
+	todo  []branch
+	seen  map[uint64]map[byte]choice // the moves that need not be made from a state
+	rest  map[uint64]string        // how the world came to rest, by its state without the workers
+}
+
+// Explore goes through the orders of a pair's calls, and checks every promise after each call and at each end.
+func (p Pair) Explore(t *testing.T, skew time.Duration, how Search) (Found, error) {
+	s := &search{Search: how, pair: p, skew: skew, seen: map[uint64]map[byte]choice{}, rest: map[uint64]string{},
+		found: Found{States: map[uint64]bool{}, Ends: map[uint64]string{}}, todo: []branch{{}}}
+	for len(s.todo) > 0 {
+		if s.Most > 0 && s.found.Orders == s.Most {
+			s.found.Cut = true
+			break
+		}
+		next := s.todo[len(s.todo)-1]
+		s.todo = s.todo[:len(s.todo)-1]
+		if err := s.order(t, next); err != nil {
+			return s.found, err
+		}
+	}
+	return s.found, nil
+}
+
+// meeting is one world in which a pair meets.
+type meeting struct {
+	*World
+	*state
+	sides [2]*Worker
+	moved [2]int
+	path  []byte
+}
+
+// meet brings a world to where both workers have started.
+func (p Pair) meet(w *World, skew time.Duration) *meeting {
+	m := &meeting{World: w, state: observeStates(w)}
+	w.Company()
+	a, b := p.New(w)
+	w.SkewOf = func(string) time.Duration { return skew }
+	m.sides[0] = a()
+	w.SkewOf = nil
+	m.sides[1] = b()
+	m.follow(m.sides[:]...)
+	synctest.Wait()
+	w.checkChanged()
+	return m
+}
+
+// moves lists what can happen next; none: both workers are over.
+func (m *meeting) choices() (out []choice) {
+	synctest.Wait()
+	waiting, idle := m.waiting(), false
+	for i, k := range m.sides {
+		n := 0
+		for _, c := range waiting {
+			if c.Worker == k {
+				out = append(out, choice{side: i, n: n, touches: touches(c), name: c.Name + " " + c.Key})
+				n++
+			}
+		}
+		k.mu.Lock()
+		idle = idle || n == 0 && !k.ended
+		k.mu.Unlock()
+	}
+	if idle {
+		out = append(out, choice{side: timePasses, touches: touched{all: true}})
+	}
+	return out
+}
+
+// make lets one thing happen.
+func (m *meeting) make(code byte) {
+	synctest.Wait()
+	m.path = append(m.path, code)
+	side, n := int(code>>6), int(code&63)
+	if side == timePasses {
+		m.Pass(m.Now().Add(DeliverTime))
+		return
+	}
+	for _, c := range m.waiting() {
+		if c.Worker != m.sides[side] {
+			continue
+		}
+		if n--; n < 0 {
+			m.moved[side]++
+			m.asked(c)
+			m.letGo(c)
+			return
+		}
+	}
+	m.Failf("there is no move %s", pathText(m.path))
+}
+
+// now is the state that decides how the meeting goes on.
+func (m *meeting) now() uint64 { return m.whole(m.sides[:]...) }
+
+// order plays a world to a choice, and on from there, by the first of each choice's moves, until it is over or comes to
+// where another world has been. What else could have been chosen on the way is put on the list.
+func (s *search) order(t *testing.T, b branch) error {
+	s.found.Orders++
+	path := &b.path
+	err := Run(t, func(w *World) {
+		m := s.pair.meet(w, s.skew)
+		defer func() { *path = m.path; s.found.Moves += len(m.path) }()
+		for i, code := range b.path {
+			if i == len(b.path)-1 && b.at != 0 && m.now() != b.at {
+				w.Failf("the same moves led to another state: something depends on more than the order of calls")
+			}
+			m.make(code)
+		}
+		for sleep := b.sleep; ; {
+			code, ok := s.choose(m, sleep)
+			if !ok {
+				return
+			}
+			sleep = code.sleep
+			m.make(code.move)
+		}
+	})
+	if err != nil {
+		return s.pair.told(err, s.skew, *path)
+	}
+	return nil
+}
+
+// chosen is a move, and those that need not be made after it.
+type chosen struct {
+	move  byte
+	sleep map[byte]choice
+}
+
+// choose picks the next move; none: the world is over, or there is nothing new.
+func (s *search) choose(m *meeting, sleep map[byte]choice) (c chosen, ok bool) {
+	moves := m.choices()
+	at := m.now()
+	s.found.States[at] = true
+	s.found.Calls = [2]int{max(s.found.Calls[0], m.moved[0]), max(s.found.Calls[1], m.moved[1])}
+	if len(moves) == 0 {
+		s.end(m, at)
+		return c, false
+	}
+	if s.Window > 0 {
+		var free bool
+		if moves, free = s.framed(m, moves); !free {
+			return chosen{moves[0].code(), nil}, true
+		}
+	}
+	open := slices.DeleteFunc(slices.Clone(moves), func(x choice) bool { _, asleep := sleep[x.code()]; return asleep })
+	if s.Merge {
+		open, sleep = s.merged(at, moves, open, sleep)
+	}
+	sleep = maps.Clone(sleep)
+	var first *chosen
+	for _, x := range open {
+		after := map[byte]choice{}
+		for code, y := range sleep {
+			if apart(x, y) {
+				after[code] = y
+			}
+		}
+		if first == nil {
+			first = &chosen{x.code(), after}
+		} else {
+			s.todo = append(s.todo, branch{append(slices.Clone(m.path), x.code()), at, after})
+		}
+		if s.Commute {
+			if sleep == nil {
+				sleep = map[byte]choice{}
+			}
+			sleep[x.code()] = x
+		}
+	}
+	if first == nil {
+		return c, false
+	}
+	return *first, true
+}
+
+// merged leaves of the moves from a state those that were not made from it before, and notes that they will be. What may
+// sleep here may only sleep on where it slept each time that the state was met.
+func (s *search) merged(at uint64, moves, open []choice, sleep map[byte]choice) ([]choice, map[byte]choice) {
+	before, met := s.seen[at]
+	if !met {
+		s.seen[at] = maps.Clone(sleep)
+		return open, sleep
+	}
+	open = open[:0]
+	both := map[byte]choice{}
+	for _, x := range moves {
+		_, slept := before[x.code()]
+		_, sleeps := sleep[x.code()]
+		switch {
+		case slept && sleeps:
+			both[x.code()] = x
+		case slept:
+			open = append(open, x)
+		}
+	}
+	s.seen[at] = both
+	return open, maps.Clone(both)
+}
+
+// framed leaves the moves that may be chosen among within a window; free is false before and after it, where there is
+// only one.
+func (s *search) framed(m *meeting, moves []choice) (out []choice, free bool) {
+	for side := range m.sides {
+		if m.moved[side] < s.From[side] {
+			for _, x := range moves {
+				if x.side == side {
+					return []choice{x}, false
+				}
+			}
+		}
+	}
+	for _, x := range moves {
+		if x.side == timePasses || m.moved[x.side] < s.From[x.side]+s.Window {
+			out = append(out, x)
+		}
+	}
+	if len(out) == 0 {
+		return moves[:1], false
+	}
+	return out, true
+}
+
+// end lets a world come to rest, once for each state of it that both workers left.
+func (s *search) end(m *meeting, at uint64) {
+	outside := m.outside()
+	ended, been := s.rest[outside]
+	if !been {
+		clear(m.Off)
+		m.dirty = true
+		m.Rest()
+		if s.pair.Ended != nil {
+			ended = s.pair.Ended(m.World)
+			if !slices.Contains(s.pair.Want, ended) {
+				m.Failf("it ended as %q, want one of %q\n%s", ended, s.pair.Want, m.Dump())
+			}
+		}
+		s.rest[outside] = ended
+	}
+	s.found.Ends[at] = ended
+}
+
+// pathText writes moves so that they can be read and given again: A and B let a call of that worker go, T lets time pass; a
+// number before it says how often, one after it which of several calls.
+func pathText(path []byte) string {
+	var b strings.Builder
+	for i := 0; i < len(path); {
+		n := 1
+		for i+n < len(path) && path[i+n] == path[i] {
+			n++
+		}
+		if n > 1 {
+			fmt.Fprint(&b, n)
+		}
+		b.WriteByte("ABT"[path[i]>>6])
+		if at := path[i] & 63; at > 0 {
+			fmt.Fprintf(&b, ".%d.", at)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// parsePath reads what pathText wrote.
+func parsePath(text string) (path []byte, err error) {
+	for i := 0; i < len(text); {
+		number := func() int {
+			from := i
+			for i < len(text) && text[i] >= '0' && text[i] <= '9' {
+				i++
+			}
+			n, bad := strconv.Atoi(text[from:i])
+			if bad != nil {
+				return 1
+			}
+			return n
+		}
+		n := number()
+		side := -1
+		if i < len(text) {
+			side = strings.IndexByte("ABT", text[i])
+		}
+		if side < 0 {
+			return nil, fmt.Errorf("order %q: at character %d want A, B or T", text, i+1)
+		}
+		i++
+		code := byte(side) << 6
+		if i < len(text) && text[i] == '.' {
+			i++
+			code |= byte(number())
+			i++
+		}
+		path = append(path, slices.Repeat([]byte{code}, n)...)
+	}
+	return path, nil
+}
+
+// told adds to a failure the order that led to it.
+func (p Pair) told(err error, skew time.Duration, path []byte) error {
+	f := AsFailed(err)
+	if f == nil {
+		return err
+	}
+	return &Failed{What: fmt.Sprintf("%s: %s", p.Replay(skew, path), f.What), Trace: f.Trace}
+}
+
+// Replay is what plays one order of a pair again.
+func (p Pair) Replay(skew time.Duration, path []byte) string {
+	return fmt.Sprintf("%s/%s/%s", p.Name, skew, pathText(path))
+}
+
+// Play plays one order of a pair, and whatever comes after it in the first way.
+func (p Pair) Play(t *testing.T, skew time.Duration, path []byte) (trace []string, err error) {
+	s := &search{pair: p, skew: skew, rest: map[uint64]string{}, found: Found{Ends: map[uint64]string{}}}
+	err = Run(t, func(w *World) {
+		defer func() { trace = w.Trace }()
+		m := p.meet(w, skew)
+		for _, code := range path {
+			m.make(code)
+		}
+		for {
+			moves := m.choices()
+			if len(moves) == 0 {
+				break
+			}
+			m.make(moves[0].code())
+		}
+		s.end(m, m.now())
+	})
+	return trace, err
+}
