@@ -201,6 +201,15 @@ func (r Run) LeaseLive(now time.Time) bool {
 	return r.State == Running && r.LeaseOwner != "" && !now.After(r.LeaseEnd)
 }
 
+// rest is how long a released run still waits for its next attempt; 0: it does not. Whoever was asked to offer it since, or
+// to stop it, does not wait.
+func (r Run) rest(now time.Time, t Timing) time.Duration {
+	if r.State != Running || r.LeaseOwner != "" || r.Offers > 0 || r.DeadLetters > 0 || r.StopBy != "" {
+		return 0
+	}
+	return min(r.WakeAt.Add(-t.SweepReleased.Std()).Sub(now), t.BackoffMax.Std()) // release set it to the visibility and this
+}
+
 // RecordedFile is the one file of a run. Key holds the run and the writer's lease token, so that no later writer can
 // overwrite it.
 type RecordedFile struct {

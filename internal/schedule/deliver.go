@@ -157,6 +157,11 @@ func (w *work) do(ctx context.Context) (Disposition, error) {
 	case w.run.LeaseLive(now):
 		w.log.Info("another worker holds the run", "until", w.run.LeaseEnd)
 		return done, nil
+	case w.run.rest(now, w.Timing) > 0:
+		// The message itself is hidden for as long: this is a copy, and must not use up an attempt before its time.
+		rest := w.run.rest(now, w.Timing)
+		w.log.Info("the run waits for its next attempt; this copy of its message does too", "again_in", rest.String())
+		return again(rest), nil
 	}
 	w.log = w.log.With("schedule", w.run.Schedule, "occurrence", w.run.Occurrence)
 	if w.run.AttemptsLeft <= 0 {

@@ -440,3 +440,39 @@ func TestAPreviewOfARetryFitsARequest(t *testing.T) {
 		t.Errorf("%d bytes, want at most 10240", n)
 	}
 }
+
+// A receiver asks to be left alone, and copies of the run's message come meanwhile: none of them uses up an attempt. Found by
+// the load under throttles and duplicates, where a run lost its last recipient that way.
+func TestACopyUsesUpNoAttemptBeforeItsTime(t *testing.T) {
+	w := newWorld(t)
+	run := w.admitted(w.definition("s", "b"))
+	w.hooks.answer = answers("b", reply{status: 429, retryAfter: "300"}, ok())
+	w.drain()
+	for range 8 {
+		_, err := w.queue.Send(ctx, []string{run})
+		w.must(err)
+		w.advance(10 * time.Second)
+		w.drain()
+	}
+	if r := w.run(run); r.Attempts != 1 || len(w.hooks.to("b")) != 1 {
+		t.Fatalf("%d attempts and %d requests before the time\n%s", r.Attempts, len(w.hooks.to("b")), w.dump())
+	}
+	w.quiet()
+	if r := w.wantState(run, schedule.Succeeded, ""); r.Attempts != 2 || len(w.hooks.to("b")) != 2 {
+		t.Errorf("%d attempts and %d requests\n%s", r.Attempts, len(w.hooks.to("b")), w.dump())
+	}
+}
+
+// Who has it stopped does not wait for the next attempt's time.
+func TestARestingRunIsStoppedByTheNextMessage(t *testing.T) {
+	w := newWorld(t)
+	run := w.admitted(w.definition("s", "b"))
+	w.hooks.answer = answers("b", reply{status: 429, retryAfter: "300"})
+	w.drain()
+	_, err := w.editor.Stop(ctx, run, "enough", "ann")
+	w.must(err)
+	_, err = w.queue.Send(ctx, []string{run})
+	w.must(err)
+	w.drain()
+	w.wantState(run, schedule.Failed, failure.StoppedByOperator)
+}
