@@ -226,14 +226,6 @@ func receipts() []Rule {
 				}
 			}
 		}},
-		{"sqs/receipts/delete-twice", "a second delete is no error", queueAPI + "DeleteMessage.html", func(c *check) {
-			url := c.queue("", nil)
-			c.sent(url, "x")
-			if m := c.next("the message", url); m != nil {
-				c.done("the delete", c.remove(url, m.ReceiptHandle))
-				c.done("the second delete", c.remove(url, m.ReceiptHandle))
-			}
-		}},
 		{"sqs/receipts/new-handle", "each receive has a receipt handle of its own, the message id stays", pageIDs, func(c *check) {
 			c.again(func(_ string, first, second *types.Message) {
 				if *first.ReceiptHandle == *second.ReceiptHandle {
@@ -347,10 +339,6 @@ func redrive() []Rule {
 			if _, dead, source := twice(c); dead != nil && dead.Attributes["DeadLetterQueueSourceArn"] != source {
 				c.unlike("DeadLetterQueueSourceArn is %q; want %q", dead.Attributes["DeadLetterQueueSourceArn"], source)
 			}
-		}},
-		{"sqs/redrive/no-target", "a policy names a queue that is there", queueAPI + "SetQueueAttributes.html", func(c *check) {
-			_, err := c.SQS.CreateQueue(c.ctx, &sqs.CreateQueueInput{QueueName: aws.String(c.Run + "-no-target"), Attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:` + c.Run + `-gone","maxReceiveCount":2}`}})
-			c.refused("a policy to no queue", err, "InvalidParameterValue", "InvalidAttributeValue")
 		}},
 	}
 }

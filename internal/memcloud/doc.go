@@ -34,6 +34,10 @@
 // those come from the hooks (Hooks), as does every other fault. Items past
 // their TTL stay, as they may on AWS for days.
 //
+// What AWS's documents promise is written down as rules, each with its page, in
+// internal/awsrules. This package keeps every one of them (TestRules); the same
+// rules are asked of the local clouds, which do not.
+//
 // Every expression of this package's tests, its refusals, key conditions,
 // transactions and the capacity of single writes were compared with AWS's
 // DynamoDB Local 2.6.1: they agree in result and error code but for these, where the

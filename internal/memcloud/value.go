@@ -12,7 +12,7 @@ import (
 // attributes is an item, or the inside of a map.
 type attributes = map[string]types.AttributeValue
 
-// maxDepth is how deep lists and maps may be nested. Source: "Quotas",
+// maxDepth is how many levels an attribute may have: a text in 31 lists has 32. Source: "Quotas",
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 const maxDepth = 32
 
@@ -67,7 +67,7 @@ func normalItem(item attributes) (attributes, error) {
 // normalValue checks one value and gives a deep copy of it with its numbers
 // in normal form. Stored values are never changed afterwards.
 func normalValue(v types.AttributeValue, depth int) (types.AttributeValue, error) {
-	if depth > maxDepth {
+	if depth >= maxDepth {
 		return nil, invalid("Nesting Levels have exceeded supported limits: attributes may be nested %d deep", maxDepth)
 	}
 	switch v := v.(type) {

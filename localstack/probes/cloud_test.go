@@ -2,7 +2,8 @@
 
 // Package probes asks a running local cloud how it behaves. Each row of ../DIVERGENCES.md has its probe here, and a cell
 // for each cloud: the probe fails where the cloud does otherwise than its cell says, also when a newer emulator has
-// learnt to do as AWS does, so that the row can go.
+// learnt to do as AWS does, so that the row can go. TestRules asks for all of internal/awsrules, whether they have a row or
+// not.
 //
 // The tests need a cloud: scripts/test starts one and sets ALMANAC_ENDPOINT and ALMANAC_CLOUD. The build tag keeps them
 // out of a plain "go test ./...".

@@ -7,13 +7,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"almanac/internal/awsrules"
 )
 
 var (
-	probeForm = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`")
+	probeForm = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*(?:/each/[a-z0-9/-]+)?)`")
 	testForm  = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9]*)\(t \*testing\.T\) \{\n\tt\.Parallel\(\)\n\tif !(asOnAWS|divergence)\(t\)`)
 	anyTest   = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9]*)\(t \*testing\.T\)`)
 )
+
+// rulesTest is how a row names one of the rules of internal/awsrules: by its test.
+const rulesTest = "TestRules/each/"
 
 // columns of the register: behind what AWS does comes what each cloud does, in this order.
 var columns = []string{"ministack", "localstack", "dynamodb-local"}
@@ -95,7 +100,7 @@ func probes(t *testing.T) []string {
 			there = append(there, m[1])
 		}
 		for _, m := range anyTest.FindAllStringSubmatch(string(source), -1) {
-			if m[1] != "TestMain" && !slices.Contains(there, m[1]) {
+			if m[1] != "TestMain" && m[1] != "TestRules" && !slices.Contains(there, m[1]) {
 				t.Errorf("%s: %s does not begin by t.Parallel and asOnAWS or divergence, so its row is not compared with what it sees", file, m[1])
 			}
 		}
@@ -109,8 +114,12 @@ func TestEachRowOfTheRegisterHasItsProbeAndEachProbeItsRow(t *testing.T) {
 		t.Fatalf("found %d rows and %d probes: the form of one of them has changed", len(all), len(there))
 	}
 	named := map[string]int{}
+	var rules []string
+	for _, r := range awsrules.All() {
+		rules = append(rules, rulesTest+r.ID)
+	}
 	for _, r := range all {
-		if !slices.Contains(there, r.probe) {
+		if !slices.Contains(there, r.probe) && !slices.Contains(rules, r.probe) {
 			t.Errorf("line %d names the probe %s, which does not exist", r.line, r.probe)
 		}
 		if named[r.probe]++; named[r.probe] > 1 {
@@ -120,6 +129,27 @@ func TestEachRowOfTheRegisterHasItsProbeAndEachProbeItsRow(t *testing.T) {
 	for _, probe := range there {
 		if named[probe] == 0 {
 			t.Errorf("the probe %s has no row in DIVERGENCES.md", probe)
+		}
+	}
+}
+
+// A rule that is kept everywhere needs no row: the suite says it, with its source.
+func TestARowOfARuleSaysWhereItIsBroken(t *testing.T) {
+	for _, r := range rows(t) {
+		id, isRule := strings.CutPrefix(r.probe, rulesTest)
+		if !isRule {
+			continue
+		}
+		broken := false
+		for cloud, cell := range r.cells {
+			kind := kindOf(cell)
+			broken = broken || kind == differs
+			if kind == absent {
+				t.Errorf("line %d, %s: the services of the rules are on each cloud that has more than tables, but the cell is %q", r.line, cloud, cell)
+			}
+		}
+		if !broken {
+			t.Errorf("line %d: no cloud breaks the rule %s", r.line, id)
 		}
 	}
 }
@@ -147,7 +177,7 @@ func TestEachRowSaysWhatEachCloudDoes(t *testing.T) {
 					t.Errorf("line %d, %s: %q says nothing", r.line, cloud, cell)
 				}
 			}
-			if onlyTables := strings.HasPrefix(r.probe, "TestDynamoDB"); cloud == "dynamodb-local" && onlyTables == (kindOf(cell) == notApplicable) {
+			if onlyTables := strings.HasPrefix(r.probe, "TestDynamoDB") || strings.HasPrefix(r.probe, rulesTest+awsrules.ServiceDynamoDB+"/"); cloud == "dynamodb-local" && onlyTables == (kindOf(cell) == notApplicable) {
 				t.Errorf("line %d: the cell of dynamodb-local is %q for the probe %s", r.line, cell, r.probe)
 			}
 		}

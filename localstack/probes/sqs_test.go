@@ -165,34 +165,6 @@ func TestSQSMaximumConcurrency(t *testing.T) {
 	}
 }
 
-func TestSQSMessageOfOneMegabyte(t *testing.T) {
-	t.Parallel()
-	if !asOnAWS(t) {
-		return
-	}
-	url, _ := makeQueue(t, name(t, ""), nil)
-	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html: 1 MiB.
-	if _, err := queues().SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(strings.Repeat("x", 1<<20+1))}); err == nil {
-		unlike(t, "a message above 1 MiB was taken")
-	}
-}
-
-func TestSQSBatchOfElevenIsRefused(t *testing.T) {
-	t.Parallel()
-	if !asOnAWS(t) {
-		return
-	}
-	url, _ := makeQueue(t, name(t, ""), nil)
-	var entries []sqstypes.SendMessageBatchRequestEntry
-	for i := range 11 {
-		entries = append(entries, sqstypes.SendMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), MessageBody: aws.String("x")})
-	}
-	_, err := queues().SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: entries})
-	if !strings.Contains(codeOf(err), "TooManyEntriesInBatchRequest") {
-		unlike(t, "eleven entries: %v, want TooManyEntriesInBatchRequest", err)
-	}
-}
-
 func TestSQSEncryptionKeyIsNotUsed(t *testing.T) {
 	t.Parallel()
 	if !divergence(t) {

@@ -3,7 +3,6 @@
 package probes
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,11 +16,16 @@ import (
 // makeMachine makes a state machine and gives its ARN.
 func makeMachine(t *testing.T, definition string, statements ...map[string]any) string {
 	t.Helper()
+	return makeNamedMachine(t, name(t, ""), definition, statements...)
+}
+
+func makeNamedMachine(t *testing.T, machine, definition string, statements ...map[string]any) string {
+	t.Helper()
 	var out struct {
 		ARN string `json:"stateMachineArn"`
 	}
 	if err := raw().JSON(t.Context(), "states", "AWSStepFunctions.CreateStateMachine", map[string]any{
-		"name": name(t, ""), "definition": definition, "roleArn": makeRole(t, name(t, "-sfn"), nil, statements...),
+		"name": machine, "definition": definition, "roleArn": makeRole(t, machine+"-sfn", nil, statements...),
 	}, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -52,53 +56,6 @@ func waitExecution(t *testing.T, arn string, within time.Duration) (status, erro
 		return status != "RUNNING", status
 	})
 	return status, errorName, output
-}
-
-func TestStepFunctionsSameNameAndInputIsRefused(t *testing.T) {
-	t.Parallel()
-	if !divergence(t) {
-		return
-	}
-	machine := makeMachine(t, `{"StartAt":"W","States":{"W":{"Type":"Wait","Seconds":5,"End":true}}}`)
-	if _, err := startExecution(t, machine, "one", `{}`); err != nil {
-		t.Fatal(err)
-	}
-	// https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html: idempotent while it runs.
-	if _, err := startExecution(t, machine, "one", `{}`); codeOf(err) != "ExecutionAlreadyExists" {
-		like(t, "the same name and input again: %v", err)
-	}
-}
-
-func TestStepFunctionsNameIsKeptAfterTheEnd(t *testing.T) {
-	t.Parallel()
-	if !asOnAWS(t) {
-		return
-	}
-	machine := makeMachine(t, `{"StartAt":"P","States":{"P":{"Type":"Pass","End":true}}}`)
-	arn, err := startExecution(t, machine, "one", `{}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	waitExecution(t, arn, 20*time.Second)
-	if _, err := startExecution(t, machine, "one", `{"another":1}`); codeOf(err) != "ExecutionAlreadyExists" {
-		unlike(t, "the name of an ended execution: %v, want ExecutionAlreadyExists", err)
-	}
-}
-
-func TestStepFunctionsPayloadIsNotLimited(t *testing.T) {
-	t.Parallel()
-	if !divergence(t) {
-		return
-	}
-	machine := makeMachine(t, `{"StartAt":"P","States":{"P":{"Type":"Pass","End":true}}}`)
-	// https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html: 256 KiB.
-	input, err := json.Marshal(map[string]string{"x": strings.Repeat("x", 300<<10)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := startExecution(t, machine, "large", string(input)); err != nil {
-		like(t, "an input of 300 KB: %v", err)
-	}
 }
 
 func TestStepFunctionsHistoryIsNotLimited(t *testing.T) {
