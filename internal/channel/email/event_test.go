@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"almanac/internal/channel"
 )
@@ -266,6 +268,24 @@ func FuzzParseEvent(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		e, err := ParseEvent(body)
+		if err != nil && (!strings.Contains(err.Error(), "want") || !utf8.ValidString(err.Error())) {
+			t.Errorf("%q: %v says not what would be right", body, err)
+		}
+		var plain struct {
+			Mail struct {
+				Account string                         `json:"sendingAccountId"`
+				To      []string                       `json:"destination"`
+				Headers []struct{ Name, Value string } `json:"headers"`
+			} `json:"mail"`
+		}
+		if err == nil && e.Kind != "" {
+			if json.Unmarshal([]byte(body), &plain) != nil || plain.Mail.Account != e.Account || !slices.Equal(plain.Mail.To, e.Recipients) {
+				t.Errorf("%q was read as %+v", body, e)
+			}
+			if ours := func(h struct{ Name, Value string }) bool { return strings.TrimSpace(h.Value) == e.Key }; e.Key != "" && !slices.ContainsFunc(plain.Mail.Headers, ours) {
+				t.Errorf("%q: the key %q is in no header", body, e.Key)
+			}
+		}
 		if err == nil && e.Kind != "" && (e.At.IsZero() || e.Mail == "") {
 			t.Errorf("%+v", e)
 		}
