@@ -308,9 +308,16 @@ func (w *World) insist(i int) {
 	w.acts = slices.Delete(slices.Clone(w.acts), i, i+1)
 	k := w.Act(a.name, a.do)
 	go func() {
-		<-k.over
-		err, _ := k.result.(error)
-		if w.ending() || !k.isDead() && err == nil {
+		err, answered := error(nil), false
+		patience := time.NewTimer(2 * ActTime) // what is frozen does not answer: nobody waits for ever
+		defer patience.Stop()
+		select {
+		case <-k.over:
+			err, _ = k.result.(error)
+			answered = !k.isDead() && err == nil
+		case <-patience.C:
+		}
+		if w.ending() || answered {
 			return
 		}
 		w.mu.Lock()
@@ -342,6 +349,7 @@ func (w *World) walk(arn, input string) {
 	w.must(json.Unmarshal([]byte(input), &j))
 	ctx, cancel := context.WithCancel(background)
 	w.mu.Lock()
+	w.begunExecution(arn, j)
 	w.machines[arn] = cancel
 	w.mu.Unlock()
 	go func() {
@@ -397,7 +405,7 @@ func (w *World) sleep(ctx context.Context, d time.Duration) {
 }
 
 // step runs one call of the steps' function.
-func (w *World) step(r *stepRequest) {
+func (w *World) step(r *stepRequest) *Worker {
 	w.mu.Lock()
 	w.steps = slices.DeleteFunc(w.steps, func(o *stepRequest) bool { return o == r })
 	w.mu.Unlock()
@@ -414,6 +422,7 @@ func (w *World) step(r *stepRequest) {
 		}
 		r.answer <- a
 	}()
+	return k
 }
 
 // stopMachines ends every execution's walk.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/mail"
 	"slices"
@@ -226,14 +227,20 @@ func (f functionsAPI) Invoke(ctx context.Context, _ *lambda.InvokeInput, _ ...fu
 type Data struct {
 	w        *World
 	mu       sync.Mutex
-	months   map[string][]int64 // "EWR 2040-01"
-	moved    int                // the version
-	Complete time.Time          // the watermark
-	Slow     time.Duration      // how long a query runs until its first row
-	Lost     int                // rows that only the control query knows of
+	months   map[string][]int64   // "EWR 2040-01"
+	moved    int                  // the version
+	held     []map[string][]int64 // the months at each version
+	Complete time.Time            // the watermark
+	Slow     time.Duration        // how long a query runs until its first row
+	Lost     int                  // rows that only the control query knows of
+	// Refuse, if set, fails a call, "Source.View", "Source.Open" or "Source.Read", or "Source.Next", each row: then the
+	// source has answered, with a failure.
+	Refuse func(name string) error
 }
 
-func newData(w *World) *Data { return &Data{w: w, months: map[string][]int64{}} }
+func newData(w *World) *Data {
+	return &Data{w: w, months: map[string][]int64{}, held: []map[string][]int64{{}}}
+}
 
 // Load sets a month's delays, such as "EWR 2040-01". Every other month has three flights.
 func (d *Data) Load(month string, delays ...int64) {
@@ -241,6 +248,26 @@ func (d *Data) Load(month string, delays ...int64) {
 	defer d.mu.Unlock()
 	d.moved++
 	d.months[month] = delays
+	d.held = append(d.held, maps.Clone(d.months))
+}
+
+// At is what a month holds at a version of the source.
+func (d *Data) At(version, workspace, month string) []int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, months := range d.held {
+		if version == fmt.Sprintf("v%d", i) {
+			return delaysIn(months, workspace+" "+month)
+		}
+	}
+	return nil
+}
+
+func delaysIn(months map[string][]int64, month string) []int64 {
+	if delays, loaded := months[month]; loaded {
+		return delays
+	}
+	return []int64{10, -3, 25}
 }
 
 // Open opens a query on the present version.
@@ -271,13 +298,27 @@ func (d *Data) ask(ctx context.Context, name string, f func()) error {
 	err := d.w.outside(ctx, name, func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
+		if err := d.refused(name); err != nil {
+			return err
+		}
 		f()
 		return nil
 	})
+	var answered *failure.Failure
+	if errors.As(err, &answered) {
+		return err
+	}
 	if err != nil {
 		return failure.New(failure.SourceUnavailable, "the source could not be reached: %v", err)
 	}
 	return nil
+}
+
+func (d *Data) refused(name string) error {
+	if d.Refuse == nil {
+		return nil
+	}
+	return d.Refuse(name)
 }
 
 type view struct {
@@ -320,10 +361,7 @@ func (v *view) Open(ctx context.Context, q source.Query) (source.Rows, error) {
 // delays are those of the month that a query is about.
 func (v *view) delays(q source.Query) []int64 {
 	start, _ := q.Params["period_start"].(time.Time)
-	if delays, loaded := v.months[fmt.Sprintf("%v %s", q.Params["workspace"], start.Format("2006-01"))]; loaded {
-		return delays
-	}
-	return []int64{10, -3, 25}
+	return delaysIn(v.months, fmt.Sprintf("%v %s", q.Params["workspace"], start.Format("2006-01")))
 }
 
 func (v *view) count(q source.Query, r *rows) {
@@ -373,6 +411,9 @@ func (r *rows) Next(ctx context.Context) ([]source.Value, error) {
 		if err := r.d.ask(ctx, "Source.Read", func() {}); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.d.refused("Source.Next"); err != nil {
+		return nil, err
 	}
 	if len(r.cells) == 0 {
 		return nil, io.EOF

@@ -52,6 +52,9 @@ func (v *watch) init() { v.promises.init() }
 func (w *World) rowChanged(table string, old, new Row) {
 	w.changes = append(w.changes, Change{table, old, new})
 	w.dirty = true
+	if table == Snapshots && new != nil {
+		w.months.take(new)
+	}
 	if table == Snapshots && strings.HasPrefix(Text(new, schema.SK), schema.SnapDefPrefix) {
 		w.mu.Lock()
 		w.saved = true
