@@ -21,7 +21,7 @@ func TestSameSeedSameWorld(t *testing.T) {
 				}
 				for i := range min(len(a.Trace), len(b.Trace)) {
 					if a.Trace[i] != b.Trace[i] {
-						t.Fatalf("seed %d differs at call %d:\n%s\n%s\n%s", seed, i+1, a.Trace[i], b.Trace[i], a.Trace[max(0,i-4):i])
+						t.Fatalf("seed %d differs at call %d:\n%s\n%s\n%s", seed, i+1, a.Trace[i], b.Trace[i], a.Trace[max(0, i-4):i])
 					}
 				}
 				if len(a.Trace) != len(b.Trace) {

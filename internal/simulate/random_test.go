@@ -3,10 +3,8 @@ package simulate
 import (
 	"flag"
 	"fmt"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -28,37 +26,21 @@ func TestRandomSchedules(t *testing.T) {
 		}
 		return
 	}
-	n := uint64(*storms)
+	n := *storms
 	if *full {
 		n = 2_000_000
 	}
-	var next, ran, calls atomic.Uint64
-	var stop atomic.Bool
-	var once sync.Once
-	failure := ""
-	workers := runtime.GOMAXPROCS(0)
-	t.Run("worlds", func(t *testing.T) {
-		for i := range workers {
-			t.Run(fmt.Sprint(i), func(t *testing.T) {
-				t.Parallel()
-				for !stop.Load() {
-					seed := next.Add(1) - 1
-					if seed >= n {
-						return
-					}
-					o, err := Storm(t, seed)
-					if err != nil {
-						once.Do(func() { failure = told(err, "TestRandomSchedules", fmt.Sprint(seed)); stop.Store(true) })
-						return
-					}
-					ran.Add(1)
-					calls.Add(uint64(o.Calls))
-				}
-			})
+	var calls atomic.Int64
+	ran, failure := inParallel(t, n, func(t *testing.T, i int) string {
+		o, err := Storm(t, uint64(i))
+		if err != nil {
+			return told(err, "TestRandomSchedules", fmt.Sprint(i))
 		}
+		calls.Add(int64(o.Calls))
+		return ""
 	})
 	if failure != "" {
 		t.Fatal(failure)
 	}
-	t.Logf("random schedules: %d worlds, %d calls, every one at rest", ran.Load(), calls.Load())
+	t.Logf("random schedules: %d worlds, %d calls, every one at rest", ran, calls.Load())
 }
