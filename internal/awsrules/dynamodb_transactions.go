@@ -151,6 +151,16 @@ func transactions() []Rule {
 			c.equal("the missing", out.Responses[0].Item, nil)
 			c.equal("the other", out.Responses[1].Item, want)
 		}},
+		{"dynamodb/transactions/get-above-hundred", "it has at most 100 reads", dynamodbAPI + "API_TransactGetItems.html", func(c *check) {
+			var gets []types.TransactGetItem
+			for i := range 101 {
+				gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: &c.main, Key: c.key(fmt.Sprint(i))}})
+			}
+			_, err := c.DynamoDB.TransactGetItems(c.ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets})
+			c.refused("101 reads", err, "ValidationException")
+			_, err = c.DynamoDB.TransactGetItems(c.ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets[:100]})
+			c.done("100 reads", err)
+		}},
 		{"dynamodb/transactions/serial", "transactions and single writes at once on one item are each done whole, or refused as a conflict", guide + "transaction-apis.html#transaction-conflict-handling", rivals},
 	}
 }

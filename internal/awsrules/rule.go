@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -97,14 +98,31 @@ func (c *check) done(what string, err error) bool {
 	return err == nil
 }
 
-// refused notes an answer other than an error of one of the codes; false: there was one.
+// statuses are the HTTP statuses of errors by their codes, as far as they are not 400: the writer of files goes by them.
+// https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+var statuses = map[string]int{
+	"NoSuchKey": http.StatusNotFound, "NotFound": http.StatusNotFound, "NoSuchBucket": http.StatusNotFound, "NoSuchUpload": http.StatusNotFound,
+	"PreconditionFailed": http.StatusPreconditionFailed, "NotModified": http.StatusNotModified, "InvalidRange": http.StatusRequestedRangeNotSatisfiable,
+}
+
+// refused notes an answer other than an error of one of the codes, with its status; false: there was one.
 func (c *check) refused(what string, err error, codes ...string) bool {
 	c.Helper()
 	got := codeOf(err)
 	for _, code := range codes {
-		if got == code || strings.TrimPrefix(got, "AWS.SimpleQueueService.") == code {
-			return true
+		if got != code && strings.TrimPrefix(got, "AWS.SimpleQueueService.") != code {
+			continue
 		}
+		want, known := statuses[code]
+		if !known {
+			want = http.StatusBadRequest
+		}
+		var answered interface{ HTTPStatusCode() int }
+		if errors.As(err, &answered) && answered.HTTPStatusCode() != want {
+			c.unlike("%s: %s with the status %d; want %d", what, code, answered.HTTPStatusCode(), want)
+			return false
+		}
+		return true
 	}
 	c.unlike("%s: %s; want %s", what, said(err), strings.Join(codes, " or "))
 	return false

@@ -192,7 +192,7 @@ func visibility() []Rule {
 		}},
 		{"sqs/visibility/delay", "a delayed message is hidden at first", queueGuide + "sqs-message-timers.html", func(c *check) {
 			url := c.queue("", nil)
-			_, err := c.SQS.SendMessage(c.ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("late"), DelaySeconds: 2})
+			_, err := c.SQS.SendMessage(c.ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("late"), DelaySeconds: 4})
 			c.ready(err)
 			c.nothing("before the delay is over", url)
 			if m := c.next("after the delay", url); m != nil {
@@ -271,6 +271,27 @@ func receipts() []Rule {
 			as[*types.QueueDoesNotExist](c, "a message to no queue", err)
 			_, err = c.SQS.GetQueueUrl(c.ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(c.Run + "-gone")})
 			as[*types.QueueDoesNotExist](c, "the URL of no queue", err)
+		}},
+		{"sqs/receipts/counts", "a queue tells about how many messages it has to give, and how many are in flight", queueAPI + "GetQueueAttributes.html", func(c *check) {
+			url := c.queue("", map[string]string{"VisibilityTimeout": "600"})
+			c.sent(url, "x")
+			counts := func(want string) {
+				got := ""
+				if !c.eventually(soon, func() bool {
+					out, err := c.SQS.GetQueueAttributes(c.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible}})
+					c.ready(err)
+					got = out.Attributes["ApproximateNumberOfMessages"] + " " + out.Attributes["ApproximateNumberOfMessagesNotVisible"]
+					return got == want
+				}) {
+					c.unlike("visible and in flight: %s; want %s", got, want)
+				}
+			}
+			counts("1 0")
+			if m := c.next("the message", url); m != nil {
+				counts("0 1")
+				c.done("the delete", c.remove(url, m.ReceiptHandle))
+				counts("0 0")
+			}
 		}},
 		{"sqs/receipts/attributes", "a message has its times and its count when asked", queueAPI + "ReceiveMessage.html", func(c *check) {
 			url := c.queue("", nil)
