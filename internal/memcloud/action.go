@@ -101,6 +101,7 @@ func (d *Dynamo) begin(r request) (*action, error) {
 	if a.condition, err = s.condition("ConditionExpression", r.condition); err != nil {
 		return nil, err
 	}
+	weaken(r, a)
 	return a, s.finish()
 }
 

@@ -118,32 +118,20 @@ func lines(name string) ([]string, error) {
 
 // conditions are the mutants of conditions: the parts of all that the product's store sent while the suites ran.
 func conditions(tests []test) []Mutant {
-	all := map[string]int{} // by condition: how many parts it has
-	text := map[string]string{}
+	all := map[string][]string{} // by condition: its parts, in words
 	for _, one := range tests {
 		for _, r := range one.Reaches {
-			fields := strings.Split(r, "\t")
-			if len(fields) != 5 {
-				continue // a toggle
+			if condition, words, ok := strings.Cut(r, "\t-\t"); ok {
+				all[condition] = strings.Split(words, "\x1f")
 			}
-			condition := strings.Join(fields[:3], "\t")
-			if fields[3] == "-" {
-				all[condition], _ = strconv.Atoi(fields[4])
-				continue
-			}
-			text[condition+"\t"+fields[3]] = fields[4]
 		}
 	}
 	var list []Mutant
 	for _, condition := range sorted(all) {
 		f := strings.Split(condition, "\t")
-		for i := range all[condition] {
+		for i, words := range all[condition] {
 			part := condition + "\t" + strconv.Itoa(i)
-			words := text[part]
-			if words == "" {
-				words = "part " + strconv.Itoa(i)
-			}
-			id := strings.Join([]string{string(Condition), f[0], f[1], squeezed(words), short(condition + strconv.Itoa(i))}, ":")
+			id := strings.Join([]string{string(Condition), f[0], f[1], squeezed(words), short(part)}, ":")
 			list = append(list, Mutant{ID: id, Kind: Condition, Part: part, Place: f[0], What: words + " of " + f[2]})
 		}
 	}

@@ -30,7 +30,7 @@ func plant(root string) ([]*source, []Mutant, error) {
 	for _, s := range all {
 		f.look(s, func(function string) bool { return on[s.pkg+"."+function] })
 	}
-	if err := f.swap(all, swaps); err != nil {
+	if err := f.swap(all, swaps, helpers); err != nil {
 		return nil, nil, err
 	}
 	return all, f.mutants, nil

@@ -66,6 +66,7 @@ func (s *source) woven() []byte {
 		at = e.at + e.drop
 	}
 	out.Write(s.text[at:])
+	out.WriteString("\nvar _ = mutant.On\n")
 	return out.Bytes()
 }
 
