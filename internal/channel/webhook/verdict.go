@@ -1,10 +1,10 @@
 package webhook
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"almanac/internal/channel"
@@ -57,7 +57,8 @@ func broken(err error, nothingLeft bool) channel.Verdict {
 // wish reads Retry-After, seconds or an HTTP date (RFC 9110 10.2.3), between 0 and the cap; what cannot be read is 0.
 func wish(header string, now time.Time) time.Duration {
 	var d time.Duration
-	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil || errors.Is(err, strconv.ErrRange) { // too many are as many as fit
+	if header != "" && strings.Trim(header, "0123456789") == "" {
+		seconds, _ := strconv.ParseUint(header, 10, 32) // more than fit are as many as fit
 		d = time.Duration(seconds) * time.Second
 	} else if at, err := http.ParseTime(header); err == nil {
 		d = at.Sub(now)
