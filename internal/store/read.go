@@ -13,11 +13,23 @@ import (
 
 // get reads one row consistently; an absent row is an empty item.
 func (s *Store) get(ctx context.Context, k schema.Key) (item, error) {
-	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.Table, Key: keyItem(k), ConsistentRead: aws.Bool(true)})
+	out, err := patient(ctx, s, func() (*dynamodb.GetItemOutput, error) {
+		return s.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.Table, Key: keyItem(k), ConsistentRead: aws.Bool(true)})
+	})
 	if err != nil {
 		return nil, classify(err)
 	}
 	return out.Item, nil
+}
+
+// patient repeats a read that DynamoDB refuses for its rate as often as a write: that is no failed attempt of a run either.
+func patient[O any](ctx context.Context, s *Store, read func() (O, error)) (O, error) {
+	for n := 0; ; n++ {
+		out, err := read()
+		if err == nil || !again(err) || n == maxTries || s.Pause(ctx, jitter(n)) != nil {
+			return out, err
+		}
+	}
 }
 
 // batch reads up to 100 rows consistently (AWS: BatchGetItem), by key. What DynamoDB leaves over is asked for again.
@@ -31,8 +43,10 @@ func (s *Store) batch(ctx context.Context, keys []schema.Key) (map[schema.Key]it
 		}
 		keys = keys[n:]
 		for try := 0; len(ask) > 0; try++ {
-			out, err := s.DB.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-				s.Table: {Keys: ask, ConsistentRead: aws.Bool(true)}}})
+			out, err := patient(ctx, s, func() (*dynamodb.BatchGetItemOutput, error) {
+				return s.DB.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+					s.Table: {Keys: ask, ConsistentRead: aws.Bool(true)}}})
+			})
 			if err != nil {
 				return nil, classify(err)
 			}
@@ -66,7 +80,7 @@ func (s *Store) query(ctx context.Context, sp span, from item, limit int) (page,
 	if len(from) > 0 {
 		in.ExclusiveStartKey = from
 	}
-	out, err := s.DB.Query(ctx, &in)
+	out, err := patient(ctx, s, func() (*dynamodb.QueryOutput, error) { return s.DB.Query(ctx, &in) })
 	if err != nil {
 		return page{}, classify(err)
 	}
