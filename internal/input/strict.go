@@ -92,7 +92,7 @@ func ProblemOf(err error, document string, fields []string) Problem {
 	var twice *repeatedField
 	switch {
 	case errors.As(err, &twice):
-		return Problem{failure.Cut(twice.name, 60), "written twice", "one value"}
+		return Problem{spelled(failure.Cut(twice.name, 60)), "written twice", "one value"}
 	case !errors.As(err, &wrong):
 	case wrong.Field == "": // the whole document is of another type
 		return Problem{document, article(wrong.Value), article(typeName(wrong.Type))}
@@ -107,9 +107,17 @@ func ProblemOf(err error, document string, fields []string) Problem {
 		if near := Nearest(name, fields); near != "" {
 			want = "a field of a " + document + "; did you mean " + near + "?"
 		}
-		return Problem{name, "not known", want}
+		return Problem{spelled(name), "not known", want}
 	}
 	return Problem{document, failure.Cut(err.Error(), 200), "one JSON document"}
+}
+
+// spelled is a field's name as a problem gives it: one that is empty would name nothing.
+func spelled(name string) string {
+	if strings.TrimSpace(name) == "" {
+		return fmt.Sprintf("%q", name)
+	}
+	return name
 }
 
 // article puts "a" or "an" before the name of a type, and nothing before what needs none.
