@@ -11,7 +11,7 @@ import (
 )
 
 const apiTransact = dynamodbAPI + "API_TransactWriteItems.html"
-const apiCancelled = dynamodbAPI + "API_CancellationReason.html"
+const apiCancelled = apiTransact + "#API_TransactWriteItems_Errors"
 
 func (c *check) transact(actions ...types.TransactWriteItem) error {
 	_, err := c.DynamoDB.TransactWriteItems(c.ctx, &dynamodb.TransactWriteItemsInput{TransactItems: actions})

@@ -169,7 +169,7 @@ func executions() []Rule {
 				c.unlike("its error is %q, its cause %q", aws.ToString(out.Error), aws.ToString(out.Cause))
 			}
 		}},
-		{"states/executions/closed-once", "a status that closes an execution does not change any more", "https://docs.aws.amazon.com/step-functions/latest/dg/concepts-state-machine-executions.html", func(c *check) {
+		{"states/executions/closed-once", "a stop leaves an execution that has ended as it was", apiStop, func(c *check) {
 			arn := c.started(c.Machines.Passes, "", `{}`)
 			if c.described(arn, types.ExecutionStatusSucceeded) == nil {
 				return
