@@ -164,35 +164,19 @@ func (p *deliveryPair) tickDying(a, b int) string {
 	}
 	for _, chain := range p.model.tickChains() {
 		open := p.branches(chain)
-		before, after := open[0].deliveryRows, open[len(open)-1].deliveryRows
-		for i := len(open) - 1; i >= 0; i-- {
-			if p.model = open[i]; p.rows.alikeWhere(before, after, open[i].deliveryRows) {
-				break
-			}
-		}
+		p.model = p.rows.upTo(open)
 	}
 	return fmt.Sprintf("tick, %s at call %d", form, n)
 }
 
-// alikeWhere reports whether the product is as a state is, in the rows in which before and after differ.
-func (r deliveryRows) alikeWhere(before, after, state deliveryRows) bool {
-	return alike(r.schedules, before.schedules, after.schedules, state.schedules) && alike(r.runs, before.runs, after.runs, state.runs) &&
-		alike(r.skips, before.skips, after.skips, state.skips) && alike(r.out, before.out, after.out, state.out)
-}
-
-func alike[V comparable](product, before, after, state map[string]V) bool {
-	for k, v := range after {
-		was, there := before[k]
-		if there && was == v {
-			continue
-		}
-		p, has := product[k]
-		s, should := state[k]
-		if has != should || p != s {
-			return false
-		}
-	}
-	return true
+// upTo picks the furthest of the states that the product is in, in the rows that any of them touches; the first where none is.
+func (r deliveryRows) upTo(open []*deliveryModel) *deliveryModel {
+	return furthest(open, func(m *deliveryModel) bool {
+		return alike(r.schedules, open, m, func(m *deliveryModel) map[string]aSchedule { return m.schedules }) &&
+			alike(r.runs, open, m, func(m *deliveryModel) map[string]aRun { return m.runs }) &&
+			alike(r.skips, open, m, func(m *deliveryModel) map[string]aSkip { return m.skips }) &&
+			alike(r.out, open, m, func(m *deliveryModel) map[string]aOut { return m.out })
+	})
 }
 
 func (p *deliveryPair) openRuns() (open []string) {

@@ -199,6 +199,35 @@ func unlike[V comparable](what string, product, model map[string]V) string {
 	return ""
 }
 
+// furthest is the last of the states that are as asked; the first where none is.
+func furthest[M any](open []*M, is func(*M) bool) *M {
+	for i := len(open) - 1; i > 0; i-- {
+		if is(open[i]) {
+			return open[i]
+		}
+	}
+	return open[0]
+}
+
+// alike reports whether the product is as one of several states is, in the rows that any of them has otherwise than the
+// first has.
+func alike[M any, V comparable](product map[string]V, open []*M, state *M, rows func(*M) map[string]V) bool {
+	before, now := rows(open[0]), rows(state)
+	for _, m := range open {
+		for k, v := range rows(m) {
+			if was, there := before[k]; there && was == v {
+				continue
+			}
+			p, has := product[k]
+			s, should := now[k]
+			if has != should || p != s {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // calm is the context of an invocation whose calls meet nothing: they pass at once, and its deadline is far enough.
 type calm struct {
 	context.Context
