@@ -29,6 +29,7 @@ func deadScenarios() []Scenario {
 				w.Off[ruleDispatch] = true // nothing works, for days
 				letter := schedule.DeadLetter{MessageID: "letter", Queue: queryRuns, Body: schedule.EncodeMessage(FirstRun("s")), Reason: "a version that could not read it", At: w.Now()}
 				w.must(w.Kit(nil).Store().RecordDead(background, letter, w.Now().Add(w.Schedule.RunRetention.Std())))
+				w.delivery.idle = 5*24*time.Hour + 2*time.Hour
 				w.For(5 * 24 * time.Hour)
 				w.Off[queueRuns] = false
 				w.insistAfter(5*24*time.Hour+time.Hour, "redrive", func(ctx context.Context, e *schedule.Editor) error {
@@ -49,6 +50,7 @@ func deadScenarios() []Scenario {
 				w.Apply(Once("s", "a@example.com", "b"))
 				first(w)
 				w.Off[ruleDispatch] = true // the dead letters alone bring it to its end
+				w.delivery.idle = 36 * time.Hour
 				w.For(36 * time.Hour)
 				w.Off[ruleDispatch] = false
 			}},

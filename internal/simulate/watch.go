@@ -52,6 +52,9 @@ func (v *watch) init() { v.promises.init() }
 func (w *World) rowChanged(table string, old, new Row) {
 	w.changes = append(w.changes, Change{table, old, new})
 	w.dirty = true
+	if table == Schedules {
+		w.delivery.hear(old, new)
+	}
 	if table == Snapshots && new != nil {
 		w.months.take(new)
 	}
@@ -64,6 +67,9 @@ func (w *World) rowChanged(table string, old, new Row) {
 
 func (w *World) objectChanged(bucket, key string, old, new []byte) {
 	w.blobs = append(w.blobs, Blob{bucket, key, old, new})
+	if bucket == FileBucket {
+		w.delivery.objects[key] = new
+	}
 }
 
 // broken notes a broken promise for the scheduler to break the world off; w.mu may be held.
@@ -122,7 +128,10 @@ func (w *World) checkAll(rest bool) {
 func (w *World) observe(context.Context, memcloud.Call) {}
 
 // answered sees what a consumer answered to its batch, before the poller acts on it.
-func (w *World) answered(context.Context, string, []sqstypes.Message, lambdaevents.SQSEventResponse) {
+func (w *World) answered(ctx context.Context, queue string, ms []sqstypes.Message, e lambdaevents.SQSEventResponse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.delivery.hearAnswer(workerOf(ctx), queue, ms, e)
 }
 
 // Dump shows the rows of runs, submissions and months.

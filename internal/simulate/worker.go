@@ -30,6 +30,7 @@ type Worker struct {
 	calls   int
 	tokens  int
 	outage  string // the service that answers nothing any more
+	hurt    bool   // something befell one of its calls
 
 	frozenAt time.Time // zero: it is not frozen
 	thawAt   time.Time // zero: when the world is at rest

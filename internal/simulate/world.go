@@ -235,6 +235,7 @@ func (w *World) letGo(c *Call) {
 	}
 	line := fmt.Sprintf("%s %s", w.Now().Format("15:04:05"), c)
 	if form != AsAsked {
+		c.Worker.hurt = true
 		line += " <- " + form.String()
 	}
 	w.Trace = append(w.Trace, line)
@@ -252,6 +253,7 @@ func (w *World) freeze(c *Call) {
 	k := c.Worker
 	k.mu.Lock()
 	k.frozenAt = w.Now()
+	w.delivery.held = true
 	k.left = k.deadline.Sub(k.frozenAt)
 	k.mu.Unlock()
 	k.timer.Stop()
