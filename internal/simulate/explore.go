@@ -18,6 +18,8 @@ type Pair struct {
 	New  func(*World) (a, b func() *Worker)
 	// Skews are clocks of the first worker, less true time; nil: it is right. Each makes a search of its own.
 	Skews []time.Duration
+	// After, if set, is done when both are over, before the world comes to rest.
+	After func(*World)
 	// Ended, if set, says in a word how the world came to rest, and Want lists what it may say.
 	Ended func(*World) string
 	Want  []string
@@ -30,6 +32,11 @@ type Search struct {
 	// Commute leaves out one of the two orders of neighbouring calls that do not touch each other. Every state that an
 	// order leads to is still seen.
 	Commute bool
+	// Alone lets a call that reads what the other worker never writes, in any order, go before all others: who comes first
+	// makes no difference to anything outside, nor to either worker. What a worker writes is learnt on the way; the search
+	// begins anew when something was wrongly believed never to be written. Every end is still seen, and everything that
+	// ever stands outside.
+	Alone bool
 	// Window, if not 0, tries all orders of so many calls of each worker only, after the first From calls of each; what
 	// comes before and after it goes in one order.
 	From   [2]int
@@ -44,6 +51,7 @@ type Found struct {
 	Orders int    // worlds that were begun
 	Moves  int    // calls that were let go in them, those that only led back to a choice included
 	States map[uint64]bool
+	Around map[uint64]bool   // the states without the workers
 	Ends   map[uint64]string // states in which both workers are over, and how the world came to rest from there
 	Cut    bool              // it gave up
 }
@@ -84,14 +92,25 @@ type search struct {
 	found Found
 	todo  []branch
 	seen  map[uint64]map[byte]choice // the moves that need not be made from a state
-	rest  map[uint64]string        // how the world came to rest, by its state without the workers
+	rest  map[uint64]string          // how the world came to rest, by its state without the workers
+
+	writes, alone [2]map[place]bool // by side: what it was seen to write, and what it read alone
+	waits         bool              // a worker was seen to wait for time to pass
+	again         bool              // something was read alone that is written
 }
 
 // Explore goes through the orders of a pair's calls, and checks every promise after each call and at each end.
 func (p Pair) Explore(t *testing.T, skew time.Duration, how Search) (Found, error) {
-	s := &search{Search: how, pair: p, skew: skew, seen: map[uint64]map[byte]choice{}, rest: map[uint64]string{},
-		found: Found{States: map[uint64]bool{}, Ends: map[uint64]string{}}, todo: []branch{{}}}
-	for len(s.todo) > 0 {
+	s := &search{Search: how, pair: p, skew: skew, rest: map[uint64]string{}}
+	for i := range s.writes {
+		s.writes[i], s.alone[i] = map[place]bool{}, map[place]bool{}
+	}
+	if how.Alone {
+		if err := s.rehearse(t); err != nil {
+			return s.found, err
+		}
+	}
+	for s.begin(); len(s.todo) > 0; {
 		if s.Most > 0 && s.found.Orders == s.Most {
 			s.found.Cut = true
 			break
@@ -101,8 +120,47 @@ func (p Pair) Explore(t *testing.T, skew time.Duration, how Search) (Found, erro
 		if err := s.order(t, next); err != nil {
 			return s.found, err
 		}
+		if s.again {
+			s.begin()
+		}
 	}
 	return s.found, nil
+}
+
+// rehearse plays some orders to learn what the workers write, so that the search seldom begins anew: one worker after the
+// other, and in turns of several lengths.
+func (s *search) rehearse(t *testing.T) error {
+	for _, length := range []int{1000, 1, 2, 5, 11} {
+		for first := range 2 {
+			err := Run(t, func(w *World) {
+				m := s.pair.meet(w, s.skew)
+				for n := 0; ; n++ {
+					moves := m.choices()
+					s.learn(moves)
+					if len(moves) == 0 {
+						return
+					}
+					side := (n/length + first) % 2
+					i := max(0, slices.IndexFunc(moves, func(x choice) bool { return x.side == side }))
+					m.make(moves[i].code())
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// begin forgets all but what the workers were seen to write, and how worlds came to rest.
+func (s *search) begin() {
+	orders, moves := s.found.Orders, s.found.Moves
+	s.found = Found{Orders: orders, Moves: moves, States: map[uint64]bool{}, Around: map[uint64]bool{}, Ends: map[uint64]string{}}
+	s.todo, s.seen, s.again = []branch{{}}, map[uint64]map[byte]choice{}, false
+	for i := range s.alone {
+		s.alone[i] = map[place]bool{}
+	}
 }
 
 // meeting is one world in which a pair meets.
@@ -118,6 +176,7 @@ type meeting struct {
 func (p Pair) meet(w *World, skew time.Duration) *meeting {
 	m := &meeting{World: w, state: observeStates(w)}
 	w.Company()
+	w.Workers = 2
 	a, b := p.New(w)
 	w.SkewOf = func(string) time.Duration { return skew }
 	m.sides[0] = a()
@@ -216,11 +275,18 @@ type chosen struct {
 func (s *search) choose(m *meeting, sleep map[byte]choice) (c chosen, ok bool) {
 	moves := m.choices()
 	at := m.now()
-	s.found.States[at] = true
+	s.found.States[at], s.found.Around[m.around()] = true, true
 	s.found.Calls = [2]int{max(s.found.Calls[0], m.moved[0]), max(s.found.Calls[1], m.moved[1])}
 	if len(moves) == 0 {
 		s.end(m, at)
 		return c, false
+	}
+	s.learn(moves)
+	if s.again {
+		return c, false
+	}
+	if s.Alone {
+		moves = s.lonely(moves)
 	}
 	if s.Window > 0 {
 		var free bool
@@ -283,6 +349,57 @@ func (s *search) merged(at uint64, moves, open []choice, sleep map[byte]choice) 
 	return open, maps.Clone(both)
 }
 
+// learn notes what waiting calls write. Where the other worker has read it alone, the search is to begin anew.
+func (s *search) learn(moves []choice) {
+	for _, x := range moves {
+		if x.side == timePasses {
+			s.again = s.again || !s.waits && len(s.alone[0])+len(s.alone[1]) > 0
+			s.waits = true
+			continue
+		}
+		for _, p := range x.touches.writes {
+			if s.writes[x.side][p] {
+				continue
+			}
+			s.writes[x.side][p] = true
+			for q := range s.alone[1-x.side] {
+				s.again = s.again || p.meets(q)
+			}
+		}
+	}
+}
+
+// lonely leaves one move where that is the only call of its worker and reads what the other never writes.
+func (s *search) lonely(moves []choice) []choice {
+	var waiting [2]int
+	for _, x := range moves {
+		if x.side != timePasses {
+			waiting[x.side]++
+		}
+	}
+	for i, x := range moves {
+		if s.waits || waiting[x.side] > 1 || len(x.touches.writes) > 0 || x.touches.all || s.written(1-x.side, x.touches.reads) {
+			continue
+		}
+		for _, p := range x.touches.reads {
+			s.alone[x.side][p] = true
+		}
+		return moves[i : i+1]
+	}
+	return moves
+}
+
+func (s *search) written(side int, reads []place) bool {
+	for _, q := range reads {
+		for p := range s.writes[side] {
+			if p.meets(q) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // framed leaves the moves that may be chosen among within a window; free is false before and after it, where there is
 // only one.
 func (s *search) framed(m *meeting, moves []choice) (out []choice, free bool) {
@@ -308,15 +425,18 @@ func (s *search) framed(m *meeting, moves []choice) (out []choice, free bool) {
 
 // end lets a world come to rest, once for each state of it that both workers left.
 func (s *search) end(m *meeting, at uint64) {
-	outside := m.outside()
+	outside := m.around()
 	ended, been := s.rest[outside]
 	if !been {
 		clear(m.Off)
 		m.dirty = true
+		if s.pair.After != nil {
+			s.pair.After(m.World)
+		}
 		m.Rest()
 		if s.pair.Ended != nil {
 			ended = s.pair.Ended(m.World)
-			if !slices.Contains(s.pair.Want, ended) {
+			if s.pair.Want != nil && !slices.Contains(s.pair.Want, ended) {
 				m.Failf("it ended as %q, want one of %q\n%s", ended, s.pair.Want, m.Dump())
 			}
 		}

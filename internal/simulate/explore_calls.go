@@ -3,6 +3,7 @@ package simulate
 import (
 	"strings"
 
+	"almanac/internal/memcloud"
 	"almanac/internal/schema"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -44,8 +45,12 @@ func meet(ps, qs []place) bool {
 
 // touches says what a call touches. Sources are never written here, so that reading them touches nothing.
 func touches(c *Call) (t touched) {
+	w := c.Worker.w
 	reads := func(ps ...place) { t.reads = append(t.reads, ps...) }
 	writes := func(ps ...place) { t.writes = append(t.writes, ps...) }
+	if strings.HasPrefix(c.Worker.Name, steps) {
+		writes(place{of: memcloud.ServiceStates}) // should it be its last call, its execution goes on
+	}
 	switch in := c.Input.(type) {
 	case *dynamodb.GetItemInput:
 		reads(itemPlace(*in.TableName, in.Key))
@@ -58,15 +63,23 @@ func touches(c *Call) (t touched) {
 	case *dynamodb.QueryInput:
 		reads(queryPlace(in))
 	case *dynamodb.PutItemInput:
-		writes(itemPlace(*in.TableName, in.Item))
+		writes(w.written(*in.TableName, in.Item, in.Item)...)
 	case *dynamodb.UpdateItemInput:
-		writes(itemPlace(*in.TableName, in.Key))
+		writes(w.written(*in.TableName, in.Key, in.ExpressionAttributeValues)...)
 	case *dynamodb.DeleteItemInput:
-		writes(itemPlace(*in.TableName, in.Key))
+		writes(w.written(*in.TableName, in.Key, nil)...)
 	case *dynamodb.TransactWriteItemsInput:
 		for _, i := range in.TransactItems {
-			written, read := actionPlaces(i)
-			t.writes, t.reads = append(t.writes, written...), append(t.reads, read...)
+			switch {
+			case i.Put != nil:
+				writes(w.written(*i.Put.TableName, i.Put.Item, i.Put.Item)...)
+			case i.Update != nil:
+				writes(w.written(*i.Update.TableName, i.Update.Key, i.Update.ExpressionAttributeValues)...)
+			case i.Delete != nil:
+				writes(w.written(*i.Delete.TableName, i.Delete.Key, nil)...)
+			case i.ConditionCheck != nil:
+				reads(itemPlace(*i.ConditionCheck.TableName, i.ConditionCheck.Key))
+			}
 		}
 	case *s3.GetObjectInput:
 		reads(place{"S3", *in.Bucket, *in.Key})
@@ -88,44 +101,47 @@ func touches(c *Call) (t touched) {
 	return t
 }
 
+// steps begins the name of a worker that an execution waits for.
+const steps = "snapshot-step "
+
+// written are the places of a row's write: the row, and those partitions of indexes in which it stands, or may stand
+// after it. An index's key is an attribute of the row as it is, or a value of the request; which attribute is not asked.
+func (w *World) written(table string, key, values Row) []place {
+	at := itemPlace(table, key)
+	out := []place{at}
+	index := func(it Row) {
+		for _, v := range it {
+			if text, ok := v.(*types.AttributeValueMemberS); ok {
+				out = append(out, place{of: table + " index", partition: text.Value})
+			}
+		}
+	}
+	index(values)
+	w.DB.Any(table, func(it Row) bool {
+		found := itemPlace(table, it) == at
+		if found {
+			index(it)
+		}
+		return found
+	})
+	return out
+}
+
 func itemPlace(table string, it Row) place {
 	return place{table, Text(it, schema.PK), Text(it, schema.SK)}
 }
 
-// queryPlace is the partition that a query of the table itself is about; an index holds rows of every partition.
+// queryPlace is the partition that a query is about, of the table or of an index.
 func queryPlace(in *dynamodb.QueryInput) place {
-	if in.IndexName == nil {
-		condition := aws.ToString(in.KeyConditionExpression)
-		for name, v := range in.ExpressionAttributeValues {
-			key, ok := v.(*types.AttributeValueMemberS)
-			if ok && pkIs(condition, in.ExpressionAttributeNames, name) {
-				return place{*in.TableName, key.Value, ""}
-			}
-		}
+	of := *in.TableName
+	if in.IndexName != nil {
+		of += " index"
 	}
-	return place{of: *in.TableName}
-}
-
-// pkIs reports that a key condition begins with the partition key being a value.
-func pkIs(condition string, names map[string]string, value string) bool {
-	left, right, ok := strings.Cut(condition, " = ")
-	if name, placeholder := names[left]; placeholder {
-		left = name
+	_, right, _ := strings.Cut(aws.ToString(in.KeyConditionExpression), " = ")
+	name, _, _ := strings.Cut(right, " ")
+	key, ok := in.ExpressionAttributeValues[name].(*types.AttributeValueMemberS)
+	if !ok {
+		return place{of: of}
 	}
-	first, _, _ := strings.Cut(right, " ")
-	return ok && left == schema.PK && first == value
-}
-
-func actionPlaces(i types.TransactWriteItem) (writes, reads []place) {
-	switch {
-	case i.Put != nil:
-		writes = append(writes, itemPlace(*i.Put.TableName, i.Put.Item))
-	case i.Update != nil:
-		writes = append(writes, itemPlace(*i.Update.TableName, i.Update.Key))
-	case i.Delete != nil:
-		writes = append(writes, itemPlace(*i.Delete.TableName, i.Delete.Key))
-	case i.ConditionCheck != nil:
-		reads = append(reads, itemPlace(*i.ConditionCheck.TableName, i.ConditionCheck.Key))
-	}
-	return writes, reads
+	return place{of, key.Value, ""}
 }

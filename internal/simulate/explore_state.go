@@ -79,8 +79,8 @@ func (s *state) asked(c *Call) {
 	h.sum = mix(h.sum, maphash.String(stateSeed, c.Name), maphash.String(stateSeed, c.Key), uint64(s.w.Now().UnixNano()))
 }
 
-// outside is the state of everything but the workers.
-func (s *state) outside() uint64 {
+// around is the state of everything but the workers.
+func (s *state) around() uint64 {
 	w := s.w
 	sum := mix(s.rows, s.objects, uint64(w.Now().UnixNano()), sumOf(w.promises))
 	for _, q := range []string{w.runs, w.dlq} {
@@ -103,7 +103,7 @@ func (s *state) outside() uint64 {
 
 // whole is the state, with the workers'.
 func (s *state) whole(ks ...*Worker) uint64 {
-	sum := s.outside()
+	sum := s.around()
 	for _, k := range ks {
 		k.mu.Lock()
 		sum = mix(sum, s.workers[k].sum, sumOf(k.ended), sumOf(k.expired))
