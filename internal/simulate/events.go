@@ -30,6 +30,7 @@ type events struct {
 	ticked map[string]time.Time // when a rule fired last
 	ended  bool
 	saved  bool // a definition of months that the planner has not looked at
+	saves  int  // of them, ever
 	dirty  bool // rows have changed since due was worked out
 	due    dueTimes
 	Off    map[string]bool // rules and queues that start nothing
@@ -235,6 +236,9 @@ func Text(it map[string]types.AttributeValue, name string) string {
 func (w *World) fire(rule string) *Worker {
 	w.ticked[rule] = w.Now()
 	w.dirty = true // what it finds may be due again although no row changes
+	w.mu.Lock()
+	saves := w.saves
+	w.mu.Unlock()
 	return w.Spawn(rule, TickTime, func(ctx context.Context) any {
 		t := w.Kit(workerOf(ctx))
 		var err error
@@ -245,7 +249,7 @@ func (w *World) fire(rule string) *Worker {
 			tally, failed := t.Planner().Tick(ctx)
 			if err = failed; err == nil && !tally.Partial && tally.Errors == 0 && !workerOf(ctx).isDead() {
 				w.mu.Lock()
-				w.saved = false
+				w.saved = w.saves > saves // what was saved meanwhile it may not have seen
 				w.mu.Unlock()
 			}
 		case ruleMonths:

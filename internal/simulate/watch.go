@@ -60,7 +60,7 @@ func (w *World) rowChanged(table string, old, new Row) {
 	}
 	if table == Snapshots && strings.HasPrefix(Text(new, schema.SK), schema.SnapDefPrefix) {
 		w.mu.Lock()
-		w.saved = true
+		w.saved, w.saves = true, w.saves+1
 		w.mu.Unlock()
 	}
 }
