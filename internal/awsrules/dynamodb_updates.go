@@ -41,7 +41,7 @@ func updates() []Rule {
 		changed("count", "if_not_exists counts from nothing", pageUpdates, item{}, "SET n = if_not_exists(n, :z) + :v", item{":z": num("0"), ":v": num("1")}, item{"n": num("1")}),
 		changed("list-append", "list_append joins two lists in their order", pageUpdates, item{"l": list(num("1"))}, "SET l = list_append(l, :v)", item{":v": list(num("2"), num("3"))}, item{"l": list(num("1"), num("2"), num("3"))}),
 		changed("list-begins", "a list begins with what is appended to nothing", pageUpdates, item{}, "SET l = list_append(if_not_exists(l, :e), :v)", item{":e": list(), ":v": list(num("1"))}, item{"l": list(num("1"))}),
-		changed("list-index", "an index writes one element, and one beyond the end appends", pageUpdates, item{"l": list(num("1"), num("2"))}, "SET l[0] = :v, l[9] = :w", item{":v": num("8"), ":w": num("9")}, item{"l": list(num("8"), num("2"), num("9"))}),
+		changed("list-index", "an index writes one element, and one beyond the end appends", pageUpdates, item{"l": list(num("1"), num("2"))}, "SET l[1] = :v, l[9] = :w", item{":v": num("8"), ":w": num("9")}, item{"l": list(num("1"), num("8"), num("9"))}),
 		changed("list-remove", "REMOVE of elements closes the gaps", pageUpdates, item{"l": list(num("1"), num("2"), num("3"), num("4"))}, "REMOVE l[0], l[2]", nil, item{"l": list(num("2"), num("4"))}),
 		changed("nested", "a path writes inside a map", pageUpdates, item{"m": mapped(item{"k": num("1")})}, "SET m.k = :v, m.j = :v", item{":v": num("2")}, item{"m": mapped(item{"k": num("2"), "j": num("2")})}),
 		changed("remove", "REMOVE takes attributes away, and one that is not there is no error", pageUpdates, item{"a": num("1"), "b": num("2")}, "REMOVE a, gone", nil, item{"b": num("2")}),
