@@ -5,8 +5,10 @@ package memcloud
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"almanac/internal/simulate/mutants/toggle"
 
@@ -24,42 +26,82 @@ func weaken(r request, a *action) {
 	if a.condition == nil || off == "" && !toggle.Tracing() {
 		return
 	}
+	text := spell(a.condition)
+	if off != "" && !strings.Contains(off, "\t"+text+"\t") {
+		return
+	}
 	operation := storeOperation()
 	if operation == "" {
 		return // a test's own request
 	}
-	name := operation + "\t" + rowKind(r) + "\t" + spell(a.condition)
-	if off != "" && !strings.HasPrefix(off, name+"\t") {
-		return
+	name := operation + "\t" + rowKind(r) + "\t" + text
+	if off == "" {
+		a.condition = &traced{a.condition, known(name, a.condition)}
+	} else if at, ok := strings.CutPrefix(off, name+"\t"); ok {
+		n, _ := strconv.Atoi(at)
+		a.condition = &parted{a.condition, n}
 	}
-	p := &parted{condition: a.condition, name: name, off: -1}
-	if at, ok := strings.CutPrefix(off, name+"\t"); ok {
-		at, _, _ = strings.Cut(at, "\t")
-		p.off, _ = strconv.Atoi(at)
-	}
-	a.condition = p
 }
 
 // parted is a condition with a part switched off.
 type parted struct {
 	condition
-	name string
-	off  int // -1: none
+	off int
 }
 
 func (p *parted) holds(item attributes) bool {
-	holds := p.condition.holds(item)
-	if p.off >= 0 {
-		n := p.off
-		return holdsLess(p.condition, item, true, &n)
-	}
-	for i := range parts(p.condition) {
-		n := i
-		if holdsLess(p.condition, item, true, &n) != holds {
-			toggle.Note(fmt.Sprintf("%s\t%d\t", p.name, i))
+	n := p.off
+	return holdsLess(p.condition, item, true, &n)
+}
+
+// traced is a condition whose parts are noted when they decide.
+type traced struct {
+	condition
+	open *open
+}
+
+// open are the parts of a condition that have not decided yet.
+type open struct {
+	mu    sync.Mutex
+	name  string
+	parts []int
+}
+
+var (
+	opens   = map[string]*open{}
+	opensMu sync.Mutex
+)
+
+// known finds a condition by its name, and notes it the first time.
+func known(name string, c condition) *open {
+	opensMu.Lock()
+	defer opensMu.Unlock()
+	o := opens[name]
+	if o == nil {
+		list := parts(c)
+		o = &open{name: name}
+		for i := range list {
+			o.parts = append(o.parts, i)
 		}
+		opens[name] = o
+		toggle.Note(name + "\t-\t" + strings.Join(list, "\x1f"))
 	}
-	toggle.Note(p.name + "\t-\t" + strings.Join(parts(p.condition), "\x1f"))
+	return o
+}
+
+func (t *traced) holds(item attributes) bool {
+	holds := t.condition.holds(item)
+	o := t.open
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.parts = slices.DeleteFunc(o.parts, func(i int) bool {
+		n := i
+		decides := holdsLess(t.condition, item, true, &n) != holds
+		if decides {
+			toggle.Note(fmt.Sprintf("%s\t%d", o.name, i))
+		}
+		return decides
+	})
 	return holds
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +21,7 @@ import (
 type test struct {
 	Suite   int     `json:"suite"` // index of killers
 	Name    string  `json:"name"`
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"seconds"` // of processor time, which does not depend on what else runs
 	// Reaches are the toggles and the parts of conditions that would have changed something.
 	Reaches []string `json:"reaches"`
 }
@@ -40,18 +41,45 @@ func (t tree) baseline(ctx context.Context, ks []killer, workers int) ([]test, e
 	}
 	var failures []string
 	var mu sync.Mutex
-	parallel(workers, len(list), func(i int) {
-		out, err := t.trace(ctx, ks[list[i].Suite], &list[i])
-		if err != nil {
+	trace := func(list []test, verbose bool) (more []test) {
+		parallel(workers, len(list), func(i int) {
+			k := ks[list[i].Suite]
+			out, err := t.trace(ctx, k, &list[i], verbose)
 			mu.Lock()
 			defer mu.Unlock()
-			failures = append(failures, fmt.Sprintf("%s of internal/%s fails without any mutant: %v\n%s", list[i].Name, ks[list[i].Suite].pkg, err, out))
-		}
-	})
+			if err != nil {
+				failures = append(failures, fmt.Sprintf("%s of internal/%s fails without any mutant: %v\n%s", list[i].Name, k.pkg, err, out))
+				return
+			}
+			for _, m := range parts.FindAllStringSubmatch(out, -1) {
+				more = append(more, test{Suite: list[i].Suite, Name: m[1]})
+			}
+		})
+		return more
+	}
+	whole, split := apart(ks, list)
+	trace(whole, false)
+	list = append(whole, trace(split, true)...) // once as a whole, for the names of their parts
+	trace(list[len(whole):], false)
 	if len(failures) > 0 {
 		return nil, fmt.Errorf("%d tests fail without any mutant; the first:\n%s", len(failures), failures[0])
 	}
 	return list, ctx.Err()
+}
+
+// parts are the tests in a test, as a run tells of them.
+var parts = regexp.MustCompile(`(?m)^=== RUN   (Test[^/\s]+/[^/\s]+)$`)
+
+// apart tells tests from those that are split.
+func apart(ks []killer, list []test) (whole, split []test) {
+	for _, one := range list {
+		if s := ks[one.Suite].split; s != nil && s.MatchString(one.Name) {
+			split = append(split, one)
+		} else {
+			whole = append(whole, one)
+		}
+	}
+	return whole, split
 }
 
 func (t tree) list(ctx context.Context, k killer) ([]string, error) {
@@ -71,16 +99,15 @@ func (t tree) list(ctx context.Context, k killer) ([]string, error) {
 }
 
 // trace runs one test with every mutant off and keeps what it reaches.
-func (t tree) trace(ctx context.Context, k killer, one *test) (string, error) {
+func (t tree) trace(ctx context.Context, k killer, one *test, verbose bool) (string, error) {
 	f, err := os.CreateTemp(t.work, "trace-*")
 	if err != nil {
 		return "", err
 	}
 	f.Close()
 	defer os.Remove(f.Name())
-	began := time.Now()
-	out, err := t.run(ctx, k, []string{one.Name}, 5*time.Minute, toggle.EnvTrace+"="+f.Name())
-	one.Seconds = time.Since(began).Seconds()
+	out, seconds, err := t.run(ctx, k, pattern([]string{one.Name}), longest, verbose, toggle.EnvTrace+"="+f.Name())
+	one.Seconds = seconds
 	if err != nil {
 		return out, err
 	}
@@ -88,17 +115,24 @@ func (t tree) trace(ctx context.Context, k killer, one *test) (string, error) {
 	return out, err
 }
 
-// run runs some tests of a suite; an error says that they failed, or took too long.
-func (t tree) run(ctx context.Context, k killer, names []string, limit time.Duration, env ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
+// longest bounds what a test may take: with every mutant off, in seconds of processor time; with one on, as time goes by.
+const longest = 300
+
+// run runs some tests of a suite, for at most so many seconds of processor time; an error says that they failed, or took
+// more. One thread each: the order of goroutines is then the same from run to run as far as it can be.
+func (t tree) run(ctx context.Context, k killer, tests string, seconds int, verbose bool, env ...string) (out string, used float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*longest*time.Second)
 	defer cancel()
 	// A mutant may loop and keep what it reads: its data segment is bounded (KiB), so that it dies and not the machine.
-	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -d 3000000; exec "$0" "$@"`, t.binary(k.pkg),
-		"-test.failfast", "-test.timeout", limit.String(), "-test.run", "^("+strings.Join(names, "|")+")$")
+	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -d 3000000; ulimit -t "$1"; shift; exec "$@"`, "sh", strconv.Itoa(seconds), t.binary(k.pkg),
+		"-test.failfast", "-test.timeout", (longest * time.Second).String(), "-test.run", tests, "-test.v="+strconv.FormatBool(verbose))
 	cmd.Dir = filepath.Join(t.root, "internal", k.pkg)
-	cmd.Env = append(os.Environ(), env...)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	cmd.Env = append(os.Environ(), append(env, "GOMAXPROCS=1")...)
+	text, err := cmd.CombinedOutput()
+	if s := cmd.ProcessState; s != nil {
+		used = (s.UserTime() + s.SystemTime()).Seconds()
+	}
+	return string(text), used, err
 }
 
 func lines(name string) ([]string, error) {
@@ -142,7 +176,7 @@ func conditions(tests []test) []Mutant {
 func reach(m Mutant, tests []test) (list []test) {
 	for _, one := range tests {
 		for _, r := range one.Reaches {
-			if m.Kind == Condition && strings.HasPrefix(r, m.Part+"\t") || m.Kind != Condition && r == strconv.Itoa(m.Number) {
+			if m.Kind == Condition && r == m.Part || m.Kind != Condition && r == strconv.Itoa(m.Number) {
 				list = append(list, one)
 				break
 			}

@@ -39,12 +39,11 @@ func (t tree) try(ctx context.Context, ks []killer, m Mutant, tests []test) Resu
 			limit := 10.0
 			for _, one := range batch {
 				names = append(names, one.Name)
-				limit += 10 * one.Seconds
+				limit += 5 * one.Seconds
 			}
-			limit = min(limit, float64(k.seconds))
-			out, err := t.run(ctx, k, names, time.Duration(limit*float64(time.Second)), env(m))
+			out, _, err := t.run(ctx, k, pattern(names), int(limit), false, env(m))
 			if err != nil && ctx.Err() == nil {
-				r.Killed, r.Suite, r.Test = true, k.name, blame(out)
+				r.Killed, r.Suite, r.Test = true, k.name, blame(out, names, err)
 				r.Seconds = time.Since(began).Seconds()
 				return r
 			}
@@ -56,31 +55,48 @@ func (t tree) try(ctx context.Context, ks []killer, m Mutant, tests []test) Resu
 
 func env(m Mutant) string {
 	if m.Kind == Condition {
-		return toggle.EnvCondition + "=" + m.Part + "\t"
+		return toggle.EnvCondition + "=" + m.Part
 	}
 	return toggle.EnvActive + "=" + strconv.Itoa(m.Number)
 }
 
-// batches are the tests of one suite: the quick ones, the others after them.
+// batches are the tests of one suite: the quick ones, together where they are parts of one test, the others after them.
 func batches(suite int, tests []test) (list [][]test) {
-	var fast, slow []test
+	fast, slow := map[string][]test{}, []test(nil)
 	for _, one := range tests {
 		switch {
 		case one.Suite != suite:
 		case one.Seconds < quick:
-			fast = append(fast, one)
+			of, _, _ := strings.Cut(one.Name, "/")
+			if of == one.Name {
+				of = "" // no part of another
+			}
+			fast[of] = append(fast[of], one)
 		default:
 			slow = append(slow, one)
 		}
 	}
-	slices.SortFunc(slow, func(a, b test) int { return cmp.Compare(a.Seconds, b.Seconds) })
-	if len(fast) > 0 {
-		list = append(list, fast)
+	for _, of := range sorted(fast) {
+		list = append(list, fast[of])
 	}
+	slices.SortFunc(slow, func(a, b test) int { return cmp.Compare(a.Seconds, b.Seconds) })
 	for _, one := range slow {
 		list = append(list, []test{one})
 	}
 	return list
+}
+
+// pattern asks for tests: whole ones, or parts of one.
+func pattern(names []string) string {
+	var of string
+	var last []string
+	for _, name := range names {
+		if whole, part, ok := strings.Cut(name, "/"); ok {
+			of, name = "^"+whole+"$/", part
+		}
+		last = append(last, regexp.QuoteMeta(name))
+	}
+	return of + "^(" + strings.Join(last, "|") + ")$"
 }
 
 var (
@@ -88,26 +104,30 @@ var (
 	running = regexp.MustCompile(`(?m)^\s+(Test\S+) \(`)
 )
 
-// blame finds the innermost test that failed.
-func blame(out string) string {
+// blame finds the innermost test that failed, or that ran when the process ended.
+func blame(out string, asked []string, err error) string {
 	name := ""
 	for _, m := range failed.FindAllStringSubmatch(out, -1) {
 		if name == "" || strings.HasPrefix(m[1], name+"/") {
 			name = m[1]
 		}
 	}
+	how := ""
 	switch {
 	case strings.Contains(out, "panic: test timed out"):
-		if m := running.FindStringSubmatch(out); m != nil {
+		how = "stands still"
+		for _, m := range running.FindAllStringSubmatch(out, -1) {
 			name = m[1]
 		}
-		return name + " (time)"
-	case strings.Contains(out, "panic:") || strings.Contains(out, "fatal error:"):
-		return name + " (panic)"
-	case name == "":
-		return "(after the tests)"
+	case strings.Contains(out, "panic:"), strings.Contains(out, "fatal error:"):
+		how = "panics"
+	case strings.HasPrefix(err.Error(), "signal:"), name == "":
+		how = "ends with " + err.Error()
 	}
-	return name
+	if name == "" && len(asked) == 1 {
+		name = asked[0]
+	}
+	return strings.TrimSpace(name + " " + how)
 }
 
 // parallel calls f for each of n, at most so many at once.

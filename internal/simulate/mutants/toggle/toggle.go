@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 // The environment of a woven test binary.
@@ -71,8 +72,8 @@ func Note(line string) { notes.line(line) }
 
 // trace is the file of notes; nil keeps none.
 type trace struct {
+	seen  [1 << 14]atomic.Bool
 	mu    sync.Mutex
-	seen  map[int]bool
 	lines map[string]bool
 	file  *os.File
 }
@@ -85,19 +86,16 @@ func open(name string) *trace {
 	if err != nil {
 		panic("toggle: " + err.Error()) // a run without its notes would call each mutant out of reach
 	}
-	return &trace{seen: map[int]bool{}, lines: map[string]bool{}, file: f}
+	return &trace{lines: map[string]bool{}, file: f}
 }
 
 func (t *trace) add(n int) {
-	if t == nil {
+	if t == nil || t.seen[n].Load() || t.seen[n].Swap(true) {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.seen[n] {
-		t.seen[n] = true
-		t.write(strconv.Itoa(n))
-	}
+	t.write(strconv.Itoa(n))
 }
 
 func (t *trace) line(s string) {
