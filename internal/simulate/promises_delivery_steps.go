@@ -144,9 +144,10 @@ func (w *World) named(sched string, version int, groups map[string]int) (map[str
 		if err := json.Unmarshal([]byte(Text(it, schema.Body)), &body); err != nil {
 			return err
 		}
-		if hash := Text(it, schema.RecipientsHash); hash != "" {
-			if err := json.Unmarshal(p.objects[schema.ListKey(hash)], &body.Recipients); err != nil {
-				return fmt.Errorf("the list %s: %w", hash, err)
+		list, apart := p.objects[schema.ListKey(Text(it, schema.RecipientsHash))]
+		if apart {
+			if err := json.Unmarshal(list, &body.Recipients); err != nil {
+				return fmt.Errorf("the list %s: %w", Text(it, schema.RecipientsHash), err)
 			}
 		}
 		for _, r := range body.Recipients {

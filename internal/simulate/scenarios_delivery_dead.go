@@ -54,6 +54,21 @@ func deadScenarios() []Scenario {
 				w.For(36 * time.Hour)
 				w.Off[ruleDispatch] = false
 			}},
+		{Name: "D14 told by the sweep", Half: "delivery", Ended: told2, Want: "failed never_started; told failed",
+			Drive: func(w *World) {
+				w.befalls(func(c *Call) Form {
+					if c.Worker.Name == queueRuns && !settled(w.delivery.run(FirstRun("s"))) {
+						return DieBefore
+					}
+					return AsAsked
+				})
+				w.Apply(telling(Once("s", "b")))
+				first(w)
+				w.Off[ruleDispatch] = true
+				w.delivery.idle = 36 * time.Hour
+				w.For(36 * time.Hour)
+				w.Off[ruleDispatch] = false
+			}},
 		{Name: "dies always", Half: "delivery", Ended: ended, Want: "failed attempts_exhausted b:unknown c:unknown",
 			// One of the requests that kill their worker goes wrong otherwise.
 			Or: []string{"failed attempts_exhausted b:submitted c:unknown", "failed attempts_exhausted b:unknown c:not_sent", "failed attempts_exhausted b:unknown c:submitted"},

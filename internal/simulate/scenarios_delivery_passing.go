@@ -1,7 +1,15 @@
 package simulate
 
 import (
+	"strconv"
 	"time"
+
+	"almanac/internal/channel"
+	"almanac/internal/schema"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // replies are what a receiver answers to its first requests, one after the other.
@@ -29,7 +37,7 @@ func passingScenarios() []Scenario {
 			})},
 		{Name: "yields", Half: "delivery", Ended: ended, Want: "succeeded a:submitted b:submitted c:submitted d:submitted e:submitted", Or: mailLost(" b:submitted c:submitted d:submitted e:submitted"),
 			Drive: one(Once("s", "b", "c", "d", "e", "a@example.com"), slow)},
-		{Name: "redelivery", Half: "delivery", Ended: ended, Want: "succeeded a:submitted b:submitted", Or: mailLost(" b:submitted"),
+		{Name: "S12 redelivery", Half: "delivery", Ended: ended, Want: "succeeded a:submitted b:submitted", Or: mailLost(" b:submitted"),
 			Drive: func(w *World) {
 				w.atOnce(2)
 				twice, own := false, w.Duplicate
@@ -43,6 +51,21 @@ func passingScenarios() []Scenario {
 				_, err := w.Kit(nil).Queue().Send(background, []string{FirstRun("s")}) // and once more when all is done
 				w.must(err)
 			}},
+		{Name: "D10 waits for its turn", Half: "delivery", Ended: ended, Want: "succeeded a:submitted b:submitted", Or: mailLost(" b:submitted"),
+			Drive: one(Once("s", "a@example.com", "b"), rated(20*time.Second))},
+		{Name: "D10 no turn in time", Half: "delivery", Ended: ended, Want: "succeeded a:submitted b:submitted", Or: mailLost(" b:submitted"),
+			Drive: one(Once("s", "a@example.com", "b"), rated(8*time.Minute))},
+		{Name: "gives up in two invocations", Half: "delivery", Ended: ended, Want: "failed sender_refused a:not_sent b:not_sent c:not_sent",
+			Or: []string{"failed sender_refused a:not_sent b:submitted c:submitted", "failed delivery_unknown a:unknown b:submitted c:submitted"}, // as with a sender that is refused
+			Drive: one(Once("s", "a@example.com", "b", "c"), func(w *World) {
+				w.Mail.Answer = paused
+				w.befalls(func(c *Call) Form {
+					if c.Worker.Name == queueRuns && c.Name == "DynamoDB.PutItem" { // the first intent, then those who are given up
+						time.Sleep(DeliverTime/2 - 1500*time.Millisecond)
+					}
+					return AsAsked
+				})
+			})},
 		{Name: "send off and on", Half: "delivery", Ended: ended, Want: "succeeded a:submitted b:submitted c:submitted", Or: mailLost(" b:submitted c:submitted"),
 			Drive: func(w *World) {
 				w.atOnce(2)
@@ -52,6 +75,17 @@ func passingScenarios() []Scenario {
 				w.Apply(Once("s", "b", "c", "a@example.com"))
 				w.For(2 * time.Hour)
 			}},
+	}
+}
+
+// rated has one mail a second go out, and every send time taken until so long after FirstDue.
+func rated(until time.Duration) func(*World) {
+	return func(w *World) {
+		w.MailRate = 1
+		k := schema.SendRateKey(channel.Email, "test")
+		_, err := w.DB.PutItem(background, &dynamodb.PutItemInput{TableName: aws.String(Schedules), Item: Row{schema.PK: &types.AttributeValueMemberS{Value: string(k.PK)},
+			schema.SK: &types.AttributeValueMemberS{Value: string(k.SK)}, schema.TakenUntil: &types.AttributeValueMemberN{Value: strconv.FormatInt(FirstDue.Add(until).UnixMicro(), 10)}}})
+		w.must(err)
 	}
 }
 

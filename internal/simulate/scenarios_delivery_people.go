@@ -126,6 +126,22 @@ func peopleScenarios() []Scenario {
 		{Name: "edited while queued", Half: "delivery", Ended: ended, Want: "succeeded a:skipped=removed b:submitted",
 			Or:    []string{"succeeded a:submitted b:submitted"}, // the edit's request was held up until the run had been delivered
 			Drive: queued(Once("s", "a@example.com", "b"), "edit", apply(Once("s", "b", "c")))},
+		{Name: "group changed while queued", Half: "delivery", Ended: ended, Want: "succeeded a:skipped=removed b:submitted c:submitted",
+			Or: []string{"succeeded a:submitted b:submitted c:submitted"}, // as above
+			Drive: func(w *World) {
+				d := grouped(w, "a@example.com", "c")
+				queued(d, "save the group", func(ctx context.Context, e *schedule.Editor) error {
+					_, err := e.ApplyGroup(ctx, managers("c", "d"), "ann", 1)
+					return err
+				})(w)
+			}},
+		{Name: "retry with an unknown", Half: "delivery", Ended: ended, Want: "failed delivery_unknown a:unknown b:submitted; succeeded a:submitted",
+			Or: []string{
+				"failed delivery_unknown a:submitted b:submitted", // the answer came late: the person named no unknown, and is told
+				"failed delivery_unknown a:unknown b:submitted; failed delivery_unknown a:unknown", "failed delivery_unknown a:unknown b:submitted; failed delivery_unknown a:submitted",
+				"failed delivery_unknown a:submitted b:submitted; failed delivery_unknown a:unknown", // came later still
+			},
+			Drive: later(Once("s", "a@example.com", "b"), cut, byHand("retry as new", retry(schedule.RetryRequest{IncludeUnknown: []string{hash("a@example.com")}})))},
 		{Name: "deleted while queued", Half: "delivery", Ended: ended, Want: "failed schedule_deleted",
 			Or: []string{"succeeded b:submitted"}, // as above
 			Drive: queued(telling(Once("s", "b")), "delete", func(ctx context.Context, e *schedule.Editor) error {

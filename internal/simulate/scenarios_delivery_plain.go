@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
 // paused is how SES answers while it takes nothing from the account.
@@ -35,10 +36,13 @@ func empty(d schedule.Definition) schedule.Definition {
 	return d
 }
 
+func managers(members ...string) schedule.Group {
+	return schedule.Group{ID: "managers", Name: "Managers", Workspaces: []string{"*"}, Recipients: recipients1(members...)}
+}
+
 // grouped names a group in the place of its members.
 func grouped(w *World, members ...string) schedule.Definition {
-	g := schedule.Group{ID: "managers", Name: "Managers", Workspaces: []string{"*"}, Recipients: recipients1(members...)}
-	_, err := w.Kit(nil).Editor().ApplyGroup(background, g, "ann", 0)
+	_, err := w.Kit(nil).Editor().ApplyGroup(background, managers(members...), "ann", 0)
 	w.must(err)
 	d := Once("s", "b")
 	d.Recipients = append(d.Recipients, schedule.Recipient{Group: "managers"})
@@ -46,7 +50,7 @@ func grouped(w *World, members ...string) schedule.Definition {
 }
 
 // apart moves the recipients of a definition's first version into an object, as a list that is too long for its row.
-func (w *World) apart(id string) {
+func (w *World) apart(id string) (object string) {
 	s := w.Kit(nil).Store()
 	v, err := s.Outline(background, id, 1)
 	w.must(err)
@@ -66,7 +70,16 @@ func (w *World) apart(id string) {
 		ExpressionAttributeValues: Row{":body": &types.AttributeValueMemberS{Value: string(body)}, ":hash": &types.AttributeValueMemberS{Value: hash},
 			":count": &types.AttributeValueMemberN{Value: fmt.Sprint(n)}}})
 	w.must(err)
+	object = schema.ListKey(hash)
 	w.changes = nil // by the scenario's own hand: no version is ever written again
+	return object
+}
+
+// removed takes away an object by the scenario's own hand.
+func (w *World) removed(key string) {
+	_, err := w.S3.DeleteObject(background, &s3.DeleteObjectInput{Bucket: aws.String(FileBucket), Key: &key})
+	w.must(err)
+	w.blobs = nil
 }
 
 // plainScenarios need no try but the first.
@@ -104,14 +117,20 @@ func plainScenarios() []Scenario {
 				w.apart("s")
 				first(w)
 			}},
-		{Name: "told of a failure and a recovery", Half: "delivery", Ended: told2, Want: "failed query_invalid; succeeded b:submitted; told failed, recovered",
+		{Name: "list gone", Half: "delivery", Ended: ended, Want: "failed definition_invalid",
+			Drive: func(w *World) {
+				w.Apply(Once("s", "a@example.com", "b"))
+				w.removed(w.apart("s"))
+				first(w)
+			}},
+		{Name: "D14 told of a failure and a recovery", Half: "delivery", Ended: told2, Want: "failed query_invalid; succeeded b:submitted; told failed, recovered",
 			Drive: func(w *World) {
 				w.Apply(wrong(telling(Definition("s", "b"))))
 				w.For(2 * time.Hour)
 				w.Apply(telling(Definition("s", "b")))
 				w.For(22*time.Hour + 31*time.Minute)
 			}},
-		{Name: "told of a pause", Half: "delivery", Ended: told2, Want: "failed query_invalid; told paused",
+		{Name: "D14 told of a pause", Half: "delivery", Ended: told2, Want: "failed query_invalid; told paused",
 			Drive: func(w *World) {
 				d := wrong(telling(Once("s", "b")))
 				d.PauseAfter = aws.Int(1)

@@ -9,7 +9,7 @@ import (
 // tickScenarios are about admission.
 func tickScenarios() []Scenario {
 	return []Scenario{
-		{Name: "two ticks at once", Half: "delivery", Ended: ended, Want: "succeeded b:submitted",
+		{Name: "D16 two ticks at once", Half: "delivery", Ended: ended, Want: "succeeded b:submitted",
 			Drive: func(w *World) {
 				w.atOnce(2)
 				w.Apply(Once("s", "b"))

@@ -70,6 +70,9 @@ func (w *World) objectChanged(bucket, key string, old, new []byte) {
 	if bucket == FileBucket {
 		w.delivery.objects[key] = new
 	}
+	if bucket == FileBucket && new == nil {
+		delete(w.delivery.objects, key)
+	}
 }
 
 // broken notes a broken promise for the scheduler to break the world off; w.mu may be held.
