@@ -112,13 +112,22 @@ func (c *parcel) close(chunk Chunk, to Cursor, err error) {
 	close(c.blocks)
 }
 
-func (p *press) work(ctx context.Context) {
-	defer close(p.ended)
+// compressors are kept from scan to scan: each holds more than half a megabyte.
+var compressors = sync.Pool{New: func() any {
 	zip, err := gzip.NewWriterLevel(io.Discard, compression)
 	if err != nil {
-		p.err = err
-		return
+		panic("snapshot: a level that gzip does not know: " + err.Error()) // cannot happen: it is one of its own
 	}
+	return zip
+}}
+
+func (p *press) work(ctx context.Context) {
+	defer close(p.ended)
+	zip := compressors.Get().(*gzip.Writer)
+	defer func() {
+		zip.Reset(io.Discard) // it holds on to nothing of this scan
+		compressors.Put(zip)
+	}()
 	for c := range p.parcels {
 		began := p.w.Clocks.Wall()
 		if p.err = p.store(ctx, zip, c); p.err != nil {
