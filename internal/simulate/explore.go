@@ -132,8 +132,10 @@ func (p Pair) Explore(t *testing.T, skew time.Duration, how Search) (Found, erro
 func (s *search) rehearse(t *testing.T) error {
 	for _, length := range []int{1000, 1, 2, 5, 11} {
 		for first := range 2 {
+			var path []byte
 			err := Run(t, func(w *World) {
 				m := s.pair.meet(w, s.skew)
+				defer func() { path = m.path }()
 				for n := 0; ; n++ {
 					moves := m.choices()
 					s.learn(moves)
@@ -146,7 +148,7 @@ func (s *search) rehearse(t *testing.T) error {
 				}
 			})
 			if err != nil {
-				return err
+				return s.pair.told(err, s.skew, path)
 			}
 		}
 	}
@@ -498,6 +500,22 @@ func parsePath(text string) (path []byte, err error) {
 		path = append(path, slices.Repeat([]byte{code}, n)...)
 	}
 	return path, nil
+}
+
+// parseReplay reads what Replay wrote.
+func parseReplay(text string) (p Pair, skew time.Duration, path []byte, err error) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 {
+		return p, 0, nil, fmt.Errorf("%q: want pair/clock/order, such as \"deliver × stop/0s/3A2B\"", text)
+	}
+	if p, err = PairNamed(parts[0]); err != nil {
+		return p, 0, nil, err
+	}
+	if skew, err = time.ParseDuration(parts[1]); err != nil {
+		return p, 0, nil, fmt.Errorf("clock %q: want a duration, such as 0s or -5m0s", parts[1])
+	}
+	path, err = parsePath(parts[2])
+	return p, skew, path, err
 }
 
 // told adds to a failure the order that led to it.

@@ -7,7 +7,13 @@ import (
 )
 
 // Pairs are all that are explored.
-func Pairs() []Pair { return slices.Concat(deliveryPairs(), monthPairs()) }
+func Pairs() []Pair {
+	list := slices.Concat(deliveryPairs(), monthPairs())
+	for i, p := range list {
+		list[i].Want = ends[p.Name]
+	}
+	return list
+}
 
 // PairNamed finds one.
 func PairNamed(name string) (Pair, error) {

@@ -190,9 +190,11 @@ func tickPairs() []Pair {
 	twoTicks.Skews = fiveMinutes
 	later := Once("s", "b")
 	later.Recurrence.Cron = "0 14 5 3 *"
+	edited := act("edit of the recurrence", apply(later))
+	edited.After = func(w *World) { w.For(2 * time.Hour) }
 	return []Pair{
 		twoTicks,
-		act("edit of the recurrence", apply(later)),
+		edited,
 		act("pause", pause),
 		act("delete", remove),
 		act("run now", runNow),

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -59,6 +60,20 @@ func again(ctx context.Context, t Kit) error {
 	return err
 }
 
+// monthsEnded tells how each version ended, and which is the current one of February, before which it was another:
+// "v1 published, v2 cancelled operator; 1 before 0". Of February's delays only the version is named.
+func monthsEnded(w *World) string {
+	var words []string
+	for id := range w.months.runs {
+		r := w.Month(id)
+		words = append(words, strings.Join(strings.Fields(fmt.Sprintf("%s %s v%d %s %s %s", strings.TrimPrefix(r.Type, "delays"), strings.TrimPrefix(r.Month.String(), "2040-02"), r.Version, r.State, r.ErrorCode, r.Reason)), " "))
+	}
+	slices.Sort(words)
+	p, err := w.Kit(nil).Ledger().Pointer(background, inFebruary)
+	w.must(err)
+	return fmt.Sprintf("%s; %d before %d", strings.Join(words, ", "), p.Version, p.Previous)
+}
+
 // monthPairs are those about one month, and about one owner's slots.
 func monthPairs() []Pair {
 	return slices.Concat(claimPairs(), stepPairs(), pointerPairs(), planPairs())
@@ -71,29 +86,29 @@ func claimPairs() []Pair {
 		w.attempted(february1)
 	}
 	return []Pair{
-		{Name: "claim × claim, cap 1", Ended: settledMonths, Skews: fiveMinutes, New: func(w *World) (a, b func() *Worker) {
+		{Name: "claim × claim, cap 1", Ended: monthsEnded, Skews: fiveMinutes, New: func(w *World) (a, b func() *Worker) {
 			w.capOfOne()
 			return w.rule(ruleMonths), w.rule(ruleMonths)
 		}},
-		{Name: "claim × cancel", Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		{Name: "claim × cancel", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			w.defined(single("2040-02"))
 			return w.rule(ruleMonths), w.person("cancel", cancelling(february1))
 		}},
-		{Name: "claim of a retry × claim", Ended: pointing, Skews: fiveMinutes, New: func(w *World) (a, b func() *Worker) {
+		{Name: "claim of a retry × claim", Ended: monthsEnded, Skews: fiveMinutes, New: func(w *World) (a, b func() *Worker) {
 			failed(w)
 			w.later(w.Months.RetryDelays[0].Std())
 			return w.rule(ruleMonths), w.rule(ruleMonths)
 		}},
-		{Name: "claim × retry now", Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		{Name: "claim × retry now", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			failed(w)
 			return w.rule(ruleMonths), w.person("retry now", retrying)
 		}},
-		{Name: "claim of a retry × cancel", Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		{Name: "claim of a retry × cancel", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			failed(w)
 			w.later(w.Months.RetryDelays[0].Std())
 			return w.rule(ruleMonths), w.person("cancel", cancelling(february1))
 		}},
-		{Name: "claim × fewer slots", Ended: settledMonths, New: func(w *World) (a, b func() *Worker) {
+		{Name: "claim × fewer slots", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			w.capOfOne()
 			w.must(w.Kit(nil).MonthEditor().SaveOwner(background, snapshot.Owner{ID: snapshot.DefaultOwner, Name: "Default", Cap: 2}, "ann"))
 			w.quiet()
@@ -101,7 +116,7 @@ func claimPairs() []Pair {
 				return t.MonthEditor().SaveOwner(ctx, snapshot.Owner{ID: snapshot.DefaultOwner, Name: "Default", Cap: 1}, "ann")
 			})
 		}},
-		{Name: "publish × claim, cap 1", Ended: settledMonths, New: func(w *World) (a, b func() *Worker) {
+		{Name: "publish × claim, cap 1", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			ids := w.capOfOne()
 			w.claimed()
 			at := ids[0]
@@ -110,7 +125,7 @@ func claimPairs() []Pair {
 			}
 			return w.answers(w.asks(at, snapshot.StepGenerate)), w.rule(ruleMonths)
 		}},
-		{Name: "settle × claim, cap 1", Ended: settledMonths, New: func(w *World) (a, b func() *Worker) {
+		{Name: "settle × claim, cap 1", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			ids := w.capOfOne()
 			w.refuse("Source.View", failure.SourceUnavailable, 1)
 			w.claimed()
@@ -120,18 +135,18 @@ func claimPairs() []Pair {
 			}
 			return w.answers(w.asks(at, snapshot.StepSettle)), w.rule(ruleMonths)
 		}},
-		{Name: "offer again × start", Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		{Name: "offer again × start", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			r := w.attempting(single("2040-02"), snapshot.StepStart)
 			w.later(w.Months.JobGrace.Std() + time.Second)
 			return w.rule(ruleMonths), w.answers(r)
 		}},
-		{Name: "offer again × reconcile", Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		{Name: "offer again × reconcile", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			w.defined(single("2040-02"))
 			w.claimedOnly()
 			w.later(w.Months.JobGrace.Std() + time.Second)
 			return w.rule(ruleMonths), w.rule(ruleReconcile)
 		}},
-		{Name: "offer again × offer again, job closed", Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		{Name: "offer again × offer again, job closed", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			w.defined(single("2040-02"))
 			w.closed(w.claimedOnly())
 			w.later(w.Months.JobGrace.Std() + time.Second)
@@ -142,13 +157,13 @@ func claimPairs() []Pair {
 
 func stepPairs() []Pair {
 	twins := func(step string, d snapshot.Definition) Pair {
-		return Pair{Name: step + " × " + step, Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		return Pair{Name: step + " × " + step, Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			r := w.attempting(d, step)
 			return w.answers(r), w.twin(r.in)
 		}}
 	}
 	cancelled := func(step string, d snapshot.Definition) Pair {
-		return Pair{Name: step + " × cancel", Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		return Pair{Name: step + " × cancel", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			return w.answers(w.attempting(d, step)), w.person("cancel", cancelling(february1))
 		}}
 	}
@@ -158,7 +173,7 @@ func stepPairs() []Pair {
 	cancelledSingle := cancelled(snapshot.StepGenerate, whole)
 	cancelledSingle.Name = "single × cancel"
 	settle := func(name string, other func(*World, *stepRequest) func() *Worker) Pair {
-		return Pair{Name: "settle of a month × " + name, Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		return Pair{Name: "settle of a month × " + name, Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			w.refuse("Source.View", failure.SourceUnavailable, 1)
 			r := w.attempting(whole, snapshot.StepSettle)
 			return w.answers(r), other(w, r)
@@ -166,7 +181,7 @@ func stepPairs() []Pair {
 	}
 	// old is a step of the first job that was frozen, and next a step of the second.
 	other := func(name, old string, held string, next string) Pair {
-		return Pair{Name: name, Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		return Pair{Name: name, Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			k := w.answers(w.attempting(chunked, old))()
 			w.drive(k, named(held, 1))
 			a = w.pausing(k)
@@ -186,18 +201,18 @@ func stepPairs() []Pair {
 		other("start × start of another job", snapshot.StepStart, "DynamoDB.UpdateItem", snapshot.StepStart),
 		other("generate × generate of another job", snapshot.StepGenerate, "DynamoDB.TransactWriteItems", snapshot.StepGenerate),
 		other("publish × generate of another job", snapshot.StepPublish, "DynamoDB.TransactWriteItems", snapshot.StepGenerate),
-		{Name: "reconcile × publish", Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		{Name: "reconcile × publish", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			r := w.attempting(chunked, snapshot.StepPublish)
 			w.later(w.Months.JobGrace.Std() + time.Second)
 			return w.rule(ruleReconcile), w.answers(r)
 		}},
-		{Name: "reconcile, job over × publish", Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		{Name: "reconcile, job over × publish", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			r := w.attempting(chunked, snapshot.StepPublish)
 			w.Steps.Finish(executionOf(february1+"-j1"), sfntypes.ExecutionStatusAborted, "", "by hand")
 			w.later(w.Months.JobGrace.Std() + time.Second)
 			return w.rule(ruleReconcile), w.answers(r)
 		}},
-		{Name: "reconcile × reconcile, job over", Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		{Name: "reconcile × reconcile, job over", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			w.attempting(chunked, snapshot.StepGenerate)
 			w.Steps.Finish(executionOf(february1+"-j1"), sfntypes.ExecutionStatusAborted, "", "by hand")
 			w.later(w.Months.JobGrace.Std() + time.Second)
@@ -221,7 +236,7 @@ func pointerPairs() []Pair {
 			return w.person("roll back", rolling(first)), w.person("roll back", rolling(second))
 		}
 	}
-	three := pointing
+	three := monthsEnded
 	under := func(w *World) *stepRequest { // the third version is about to be published
 		w.defined(Delays("EWR", "2040-02"))
 		w.attempted(february1)
@@ -243,7 +258,7 @@ func pointerPairs() []Pair {
 			w.rerun(february(2))
 			return w.person("roll back", rolling(1)), w.person("rerun", again)
 		}},
-		{Name: "publish × rerun", Ended: settledMonths, New: func(w *World) (a, b func() *Worker) {
+		{Name: "publish × rerun", Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			return w.answers(w.attempting(Delays("EWR", "2040-02"), snapshot.StepPublish)), w.person("rerun", again)
 		}},
 	}
@@ -255,7 +270,7 @@ func planPairs() []Pair {
 		w.attempted(february1)
 	}
 	pair := func(name string, start func(*World), first, second func(*World) func() *Worker) Pair {
-		return Pair{Name: name, Ended: pointing, New: func(w *World) (a, b func() *Worker) {
+		return Pair{Name: name, Ended: monthsEnded, New: func(w *World) (a, b func() *Worker) {
 			start(w)
 			return first(w), second(w)
 		}}
