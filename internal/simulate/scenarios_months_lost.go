@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"almanac/internal/failure"
+	"almanac/internal/schedule"
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
 
@@ -133,9 +134,9 @@ func lossScenarios() []Scenario {
 		{Name: "dispatch is off for a while", Want: "2040-02 v1 published g1", Drive: func(w *World) {
 			w.defined(single("2040-02"))
 			w.claimedOnly()
-			w.switchDispatch(true)
-			w.For(6 * time.Minute) // in which an offer is due
 			w.switchDispatch(false)
+			w.For(6 * time.Minute) // in which an offer is due
+			w.switchDispatch(true)
 		}},
 	}
 }
@@ -151,11 +152,7 @@ func (w *World) closed(r snapshot.Run) {
 }
 
 // switchDispatch turns the switch of dispatch.
-func (w *World) switchDispatch(off bool) {
-	t := w.Kit(nil)
-	c, err := t.Store().Control(background)
+func (w *World) switchDispatch(on bool) {
+	_, err := w.Kit(nil).Editor().Switch(background, schedule.Switches{Dispatch: &on}, "a drill", "ann")
 	w.must(err)
-	to := c
-	to.DispatchOff = off
-	w.must(t.Store().Switch(background, c, to, t.audit("control")))
 }
