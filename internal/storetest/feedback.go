@@ -33,7 +33,9 @@ func feedback(t *testing.T, shared *bench) {
 	b := newBench(t, Harness{DB: shared.tap.DynamoDB.(Client), Advance: shared.advance})
 	defer func() { shared.tap.eventual.Add(b.tap.eventual.Load()) }()
 	t.Run("beside the outcome", func(t *testing.T) { besideTheOutcome(t, b) })
-	t.Run("of resends", func(t *testing.T) { ofResends(t, b) })
+	for _, word := range []channel.Feedback{bounced, {Kind: channel.Complained, At: wall.Add(time.Hour)}, {Kind: channel.Rejected, At: wall, Why: "bad content"}} {
+		t.Run("of resends, "+string(word.Kind), func(t *testing.T) { ofResends(t, b, word) })
+	}
 	t.Run("an expired submission is not brought back", func(t *testing.T) { notBroughtBack(t, b) })
 	t.Run("suppress", func(t *testing.T) { suppressed(t, b) })
 	t.Run("lift", func(t *testing.T) { lifted(t, b) })
@@ -74,9 +76,9 @@ func besideTheOutcome(t *testing.T, b *bench) {
 
 // ofResends: what is said of a resend stands beside what was said of the first request, and a later resend's in its
 // place, in whatever order the service says it, and however often.
-func ofResends(t *testing.T, b *bench) {
+func ofResends(t *testing.T, b *bench, word channel.Feedback) {
 	said := func(request int) channel.Feedback {
-		f := bounced
+		f := word
 		f.At, f.Mail = f.At.Add(-time.Duration(request)*time.Second), fmt.Sprint("mail-", request) // clocks have no say
 		return f
 	}

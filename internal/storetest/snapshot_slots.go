@@ -78,8 +78,10 @@ func slots(t *testing.T, b *bench) {
 			backfill bool
 			read     snapshot.Owner
 		}{
-			"all":       {false, snapshot.Owner{Cap: 9, Backfill: 2}},
-			"backfills": {true, snapshot.Owner{Cap: 5, Backfill: 3}},
+			"all":                    {false, snapshot.Owner{Cap: 9, Backfill: 2}},
+			"all, without backfills": {false, snapshot.Owner{Cap: 9}},
+			"all, for a backfill":    {true, snapshot.Owner{Cap: 9, Backfill: 2}},
+			"backfills":              {true, snapshot.Owner{Cap: 5, Backfill: 3}},
 		} {
 			p, r := b.month(t, "planned", row{schema.Backfill: c.backfill})
 			before := b.read(t, p)

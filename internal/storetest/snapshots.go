@@ -21,6 +21,7 @@ func snapshots(t *testing.T, b, s *bench) {
 	t.Run("rivals", func(t *testing.T) { snapshotRivals(t, s) })
 	t.Run("slots", func(t *testing.T) { slots(t, s) })
 	t.Run("acts", func(t *testing.T) { snapshotActs(t, s) })
+	t.Run("parts", func(t *testing.T) { snapshotParts(t, s) })
 	t.Run("lists", func(t *testing.T) { snapshotLists(t, b, s) })
 	if n := s.tap.eventual.Load(); n > 0 {
 		t.Errorf("%d reads of the table's own rows may have been behind, want consistent reads", n)

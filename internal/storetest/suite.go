@@ -76,6 +76,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("by hand", func(t *testing.T) { byHand(t, b) })
 	t.Run("snapshots", func(t *testing.T) { snapshots(t, b, newSnapshotsBench(t, h)) })
 	t.Run("feedback", func(t *testing.T) { feedback(t, b) })
+	t.Run("parts", func(t *testing.T) { parts(t, b) })
 	if n := b.tap.eventual.Load(); n > 0 {
 		t.Errorf("%d reads of the table's own rows may have been behind, want consistent reads", n)
 	}

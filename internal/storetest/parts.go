@@ -1,0 +1,158 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"almanac/internal/schedule"
+	"almanac/internal/schema"
+	"almanac/internal/snapshot"
+)
+
+// parts hold parts of conditions to what each of them refuses by itself: those that the walks always meet together with
+// another that refuses as well.
+func parts(t *testing.T, b *bench) {
+	t.Run("an act sent again after another's", func(t *testing.T) { actsWithoutAState(t, b) })
+	t.Run("acceptance that comes after a person's word", func(t *testing.T) { acceptedTooLate(t, b) })
+}
+
+func snapshotParts(t *testing.T, b *bench) {
+	t.Run("N8 offered again by another, or too soon", func(t *testing.T) { offeredOnce(t, b) })
+	t.Run("a claim whose slot is held", func(t *testing.T) { slotHeld(t, b) })
+	t.Run("an owner is made once", func(t *testing.T) { ownerMadeOnce(t, b) })
+	t.Run("a roll back that read no current version", func(t *testing.T) { rolledBackFromNothing(t, b) })
+	t.Run("an owner saved again after another's", func(t *testing.T) {
+		p := b.place()
+		save := func(id, name string) {
+			t.Helper()
+			a := monthAct(p.schedule, "save owner")
+			a.ID = id
+			must(t, b.ledger().SaveOwner(t.Context(), snapshot.Owner{ID: p.schedule, Name: name, Cap: 9, Backfill: 3}, a))
+		}
+		save("act-1", "first")
+		save("act-2", "second")
+		save("act-1", "first") // its reply was lost, and it is sent again
+		if c, err := b.ledger().Caps(t.Context(), p.schedule); err != nil || c.Name != "second" {
+			t.Errorf("the owner is called %q, %v; want what was saved last", c.Name, err)
+		}
+	})
+}
+
+// actsWithoutAState are known by their audits alone: their rows bear no version that a second try would be refused by.
+func actsWithoutAState(t *testing.T, b *bench) {
+	w := func(id, name string) {
+		t.Helper()
+		must(t, b.PutWorkspace(t.Context(), schedule.Workspace{ID: "TWICE", Name: name, Zone: "UTC"}, actOf("workspace TWICE", id, "save")))
+	}
+	w("act-1", "first")
+	w("act-2", "second")
+	w("act-1", "first")
+	if got, err := b.Workspace(t.Context(), "TWICE"); err != nil || got.Name != "second" {
+		t.Errorf("the workspace is called %q, %v; want what was saved last", got.Name, err)
+	}
+	b.audited(t, "workspace TWICE", 2)
+	s := func(id, engine string) {
+		t.Helper()
+		must(t, b.PutSource(t.Context(), schedule.SourceConfig{Name: "twice", Engine: engine}, actOf("source twice", id, "save")))
+	}
+	s("act-1", "first")
+	s("act-2", "second")
+	s("act-1", "first")
+	if got, err := b.Source(t.Context(), "twice"); err != nil || got.Engine != "second" {
+		t.Errorf("the source is of %q, %v; want what was saved last", got.Engine, err)
+	}
+	b.audited(t, "source twice", 2)
+}
+
+// acceptedTooLate lets a person resolve an unknown between the two writes of an answer that comes late.
+func acceptedTooLate(t *testing.T, b *bench) {
+	for _, resolved := range []string{"submitted", "skipped"} {
+		p := b.place()
+		sub := newSubmission(p)
+		unknown := subRow(p, "unknown")
+		sub.Owner = unknown[schema.Owner].(string)
+		b.write(t, world{}.add(p.subKey(), unknown))
+		want := world{}.add(p.subKey(), unknown.with(row{schema.State: resolved}))
+		b.tap.reset()
+		b.tap.before = func(n int, _ string) error {
+			if n == 1 {
+				b.write(t, want)
+			}
+			return nil
+		}
+		err := b.Accepted(t.Context(), sub, "provider-1")
+		b.tap.reset()
+		if resolved == "skipped" && !schedule.IsConflict(err) {
+			t.Errorf("%s by a person: %v, want a Conflict", resolved, err)
+		}
+		if d := diff(b.read(t, p), want); d != "" {
+			t.Errorf("%s by a person, and then: %s", resolved, d)
+		}
+	}
+}
+
+func offeredOnce(t *testing.T, b *bench) {
+	for name, c := range map[string]struct{ stands, before time.Time }{
+		"another offered it since it was read": {offered.Add(-time.Minute), offered},
+		"it has not waited":                    {offered, offered.Add(-time.Millisecond)},
+	} {
+		p, r := b.month(t, "queued", row{schema.OfferedAt: c.stands})
+		r.OfferedAt = offered
+		before := b.read(t, p)
+		_, err := b.ledger().Reoffer(t.Context(), r, wall, c.before)
+		refusedWith(t, err)
+		if d := diff(b.read(t, p), before); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+// slotHeld: a slot that stands for a run that is not admitted is drift, and is freed before the run is claimed.
+func slotHeld(t *testing.T, b *bench) {
+	for name, c := range map[string]struct {
+		backfill  bool
+		backfills int
+	}{"current": {false, 2}, "current, no backfills": {false, 0}, "backfill": {true, 2}} {
+		p, r := b.month(t, "planned", row{schema.Backfill: c.backfill})
+		b.write(t, world{}.add(p.capsKey(), ownerRow(p, []string{p.snapshot()}, nil).with(row{schema.BackfillCap: c.backfills})))
+		before := b.read(t, p)
+		_, err := b.ledger().Claim(t.Context(), r, snapshot.Owner{ID: p.schedule, Cap: 5, Backfill: c.backfills}, wall)
+		if told := refusedWith(t, err); told.caps == nil {
+			t.Errorf("%s: the refusal tells %+v, want the caps", name, told)
+		}
+		if d := diff(b.read(t, p), before); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+// ownerMadeOnce lets another make the owner, and take slots, after the first plan saw that there is none.
+func ownerMadeOnce(t *testing.T, b *bench) {
+	p := b.place()
+	b.tap.reset()
+	b.tap.before = func(_ int, operation string) error {
+		if operation == "PutItem" {
+			b.write(t, world{}.add(p.capsKey(), ownerRow(p, others, nil)))
+		}
+		return nil
+	}
+	err := b.ledger().Plan(t.Context(), firstPlanning(p, "planner-1"))
+	b.tap.reset()
+	must(t, err)
+	b.holds(t, p, []string{"other-1", "other-2"}, nil)
+}
+
+func rolledBackFromNothing(t *testing.T, b *bench) {
+	p := b.place()
+	b.write(t, monthWorld(p, "failed", nil).add(p.headKey(), monthHead(p).with(row{schema.Active: nil})).add(p.versionKey(2), monthRow(p, "published").with(row{schema.Manifest: "22"})))
+	second, err := b.ledger().Run(t.Context(), snapshot.Run{Period: p.period(), Version: 2}.ID())
+	must(t, err)
+	before := b.read(t, p)
+	err = b.ledger().RollBack(t.Context(), snapshot.Pointer{Period: p.period()}, second, monthAct(p.schedule, "roll back"))
+	if c := refusedWith(t, err); c.pointer == nil {
+		t.Errorf("the refusal tells %+v, want the pointer that stands", c)
+	}
+	if d := diff(b.read(t, p), before); d != "" {
+		t.Error(d)
+	}
+}
