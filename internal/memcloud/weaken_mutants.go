@@ -226,27 +226,27 @@ func word(o, with operand) string {
 	return "?"
 }
 
-// rowKind is the kind of a row by its key, as far as that has no id in it.
+// rowKind is the kind of a row by its sort key, or by its partition where that has an id alone.
 func rowKind(r request) string {
 	key := r.key
 	if r.item != nil {
 		key = r.item
 	}
-	var kinds []string
-	for _, name := range []string{"pk", "sk"} {
+	for _, name := range []string{"sk", "pk"} {
 		text, _ := key[name].(*types.AttributeValueMemberS)
 		if text == nil {
 			continue
 		}
 		kind, id, _ := strings.Cut(text.Value, "#")
-		if kind == strings.ToUpper(kind) && kind[0] >= 'A' {
-			if name == "sk" && strings.Contains("#"+id, "#V#") {
-				kind += "#V"
-			}
-			kinds = append(kinds, kind)
+		switch {
+		case kind == "META", kind == "" || kind[0] < 'A', kind != strings.ToUpper(kind):
+		case strings.Contains("#"+id, "#V#"):
+			return kind + "#V"
+		default:
+			return kind
 		}
 	}
-	return strings.Join(kinds, "/")
+	return "?"
 }
 
 // storeOperation is the innermost exported method of internal/store that is on the stack; empty: the request is no

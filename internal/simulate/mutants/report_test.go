@@ -169,13 +169,13 @@ func TestBatchesAndPatterns(t *testing.T) {
 }
 
 func TestConditionsOfTraces(t *testing.T) {
-	a := "Store.F\tSCHED/RUN\tstate = \"queued\" AND owner = ?"
+	a := "Store.F\tRUN\tstate = \"queued\" AND owner = ?"
 	tests := []test{
 		{Name: "TestA", Reaches: []string{"7", a + "\t-\tstate = \"queued\"\x1fowner = ?", a + "\t1"}},
 		{Name: "TestB", Reaches: []string{a + "\t-\tstate = \"queued\"\x1fowner = ?"}},
 	}
 	list := conditions(tests)
-	if len(list) != 2 || !strings.HasPrefix(list[0].ID, `condition:Store.F:SCHED/RUN:state="queued":`) || !strings.HasPrefix(list[1].ID, `condition:Store.F:SCHED/RUN:owner=?:`) {
+	if len(list) != 2 || !strings.HasPrefix(list[0].ID, `condition:Store.F:RUN:state="queued":`) || !strings.HasPrefix(list[1].ID, `condition:Store.F:RUN:owner=?:`) {
 		t.Fatalf("conditions %+v", list)
 	}
 	for i, want := range []int{0, 1} {
