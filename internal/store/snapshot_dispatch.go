@@ -36,19 +36,20 @@ func (s *Snapshots) Claim(ctx context.Context, r snapshot.Run, o snapshot.Owner,
 	return r, nil
 }
 
-// taking takes a slot: the run's id absent, and the caps as lifecycles D says, as they were read: what was lowered meanwhile
-// refuses. With a backfill cap above 0 a current month
-// leaves one slot to backfills while none of them runs.
+// taking takes a slot: the run's id absent, and the caps as lifecycles D says, as they were read: what was changed meanwhile
+// refuses, the backfills' cap also a current month, which would not leave the slot that it never heard of. With a backfill
+// cap above 0 a current month leaves one slot to backfills while none of them runs.
 func taking(r snapshot.Run, o snapshot.Owner) write {
 	w := write{event: string(snapshot.Claim), key: schema.CapsKey(r.Owner), refused: "the owner's caps do not permit it"}
 	e := &w.expr
 	u := update{member: r.ID(), take: []string{schema.Slots}}
 	size := func(m string) string { return "size(" + e.name(m) + ")" }
-	w.condition = "attribute_not_exists(" + e.within(schema.Slots, r.ID()) + ") AND " + e.equals(schema.Cap, o.Cap) + " AND " + size(schema.Slots) + " < " + e.value(o.Cap)
+	w.condition = "attribute_not_exists(" + e.within(schema.Slots, r.ID()) + ") AND " + e.equals(schema.Cap, o.Cap) + " AND " + e.equals(schema.BackfillCap, o.Backfill) +
+		" AND " + size(schema.Slots) + " < " + e.value(o.Cap)
 	switch {
 	case r.Backfill:
 		u.take = append(u.take, schema.Backfill)
-		w.condition += " AND " + e.equals(schema.BackfillCap, o.Backfill) + " AND " + size(schema.Backfill) + " < " + e.value(o.Backfill)
+		w.condition += " AND " + size(schema.Backfill) + " < " + e.value(o.Backfill)
 	case o.Backfill > 0:
 		w.condition += " AND (" + size(schema.Slots) + " < " + e.value(o.Cap-1) + " OR " + size(schema.Backfill) + " > " + e.value(0) + ")"
 	}
@@ -110,7 +111,8 @@ func (s *Snapshots) Fail(ctx context.Context, r snapshot.Run, st snapshot.Settle
 	}
 	w, err := runWrite(r, snapshot.Fail, facts{}, update{set: set, add: map[string]int{schema.Failures: 1}, append: line},
 		func(it item) bool {
-			return str(it, schema.State) == string(snapshot.Failed) && num(it, schema.Job) == r.Job && num(it, schema.Failures) == r.Failures+1
+			return str(it, schema.State) == string(snapshot.Failed) && num(it, schema.Job) == r.Job && num(it, schema.Failures) == r.Failures+1 &&
+				str(it, schema.ErrorCode) == string(st.Code) && str(it, schema.NextAttempt) == schema.Time(st.NextAt) && (!st.NextAt.IsZero() || str(it, schema.SettledAt) == schema.Time(now))
 		})
 	if err != nil {
 		return err

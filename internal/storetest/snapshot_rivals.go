@@ -142,7 +142,7 @@ func cancelOrPublish(t *testing.T, b *bench) {
 func atTheCap(t *testing.T, b *bench) {
 	t.Run("one slot, two runs", func(t *testing.T) {
 		p := b.place()
-		b.write(t, monthWorld(p, "planned", nil).add(p.capsKey(), ownerRow(p, []string{"a", "b", "c", "d"}, nil)).add(p.versionKey(3), monthRow(p, "planned")))
+		b.write(t, monthWorld(p, "planned", nil).add(p.capsKey(), ownerRow(p, []string{"a", "b", "c", "d"}, nil).with(row{schema.BackfillCap: 0})).add(p.versionKey(3), monthRow(p, "planned")))
 		runs, err := b.ledger().Versions(t.Context(), p.period())
 		if err != nil || len(runs) != 2 {
 			t.Fatalf("%d versions, %v; want 2", len(runs), err)

@@ -139,13 +139,17 @@ func claimWays() []way {
 	}
 	two, one := []string{"other-1", "other-2"}, []string{"other-2"}
 	four := []string{"a", "b", "c", "d"}
+	noBackfills := func(p place) world {
+		return monthWorld(p, "planned", nil).add(p.capsKey(), ownerRow(p, four, nil).with(row{schema.BackfillCap: 0}))
+	}
+	raised := breakage{snapshot.CapsPermit, place.capsKey, row{schema.BackfillCap: 1}} // meanwhile: a slot is left to backfills now
 	return []way{
 		{from: "planned", event: "claim", name: "a current month", token: true, given: inMonth("planned", nil), do: claim(five), want: with(two, one),
 			also: []breakage{caps([]string{"a", "b", "c", "d", "e"}, []string{"e"}), caps(four, nil)}},
 		{from: "planned", event: "claim", name: "the last slot while a backfill runs", token: true, given: held(four, []string{"d"}), do: claim(five), want: with(four, []string{"d"}),
 			also: []breakage{caps(four, nil)}},
-		{from: "planned", event: "claim", name: "the last slot where backfills have none", token: true, given: held(four, nil), do: claim(snapshot.Owner{Cap: 5}), want: with(four, nil),
-			also: []breakage{caps([]string{"a", "b", "c", "d", "e"}, nil)}},
+		{from: "planned", event: "claim", name: "the last slot where backfills have none", token: true, given: noBackfills, do: claim(snapshot.Owner{Cap: 5}), want: with(four, nil),
+			also: []breakage{caps([]string{"a", "b", "c", "d", "e"}, nil), raised}},
 		{from: "planned", event: "claim", name: "a backfill", token: true,
 			given: inMonth("planned", row{schema.Backfill: true}), do: claim(five),
 			want: func(p place) []change {
