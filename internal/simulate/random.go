@@ -130,9 +130,9 @@ func (s *storm) person(ctx context.Context, t Kit, d schedule.Definition, kind i
 	case 6, 7:
 		_, _, err = e.Retry(ctx, run.ID(), schedule.RetryRequest{}, "a reason", "ann", "again", "hash")
 	case 8:
-		_, err = e.Resend(ctx, run.ID(), "a@example.com", "a reason", "ann")
+		_, err = e.Resend(ctx, run.ID(), hash("a@example.com"), "a reason", "ann")
 	case 9:
-		_, err = e.Resolve(ctx, run.ID(), "a@example.com", "submitted", "a reason", "ann")
+		_, err = e.Resolve(ctx, run.ID(), hash("a@example.com"), "submitted", "a reason", "ann")
 	}
 	return err
 }
