@@ -35,13 +35,14 @@ const (
 	Late           // it took effect, and the answer comes when a second of the invocation's time is left
 	SentAgain      // its reply is lost, and the SDK sends it again by itself
 	Zombie         // the process is frozen; its work is done elsewhere, to the end; then it is thawed and goes on
+	LostRequest    // nothing happened, but the caller sees a time-out, as with a lost reply, and goes on
 )
 
 // Forms are the ways in which a call can go wrong.
-var Forms = []Form{DieBefore, DieAfter, LostReply, Refused, Outage, Deadline, Late, SentAgain, Zombie}
+var Forms = []Form{DieBefore, DieAfter, LostReply, Refused, Outage, Deadline, Late, SentAgain, Zombie, LostRequest}
 
 var formNames = map[Form]string{AsAsked: "as asked", DieBefore: "die-before", DieAfter: "die-after", LostReply: "lost-reply", Refused: "refused", Outage: "outage",
-	Deadline: "deadline", Late: "late", SentAgain: "sent-again", Zombie: "zombie"}
+	Deadline: "deadline", Late: "late", SentAgain: "sent-again", Zombie: "zombie", LostRequest: "lost-request"}
 
 func (f Form) String() string { return formNames[f] }
 
@@ -176,6 +177,8 @@ func (w *World) before(ctx context.Context, name string, input any) error {
 		return errDead
 	case Refused:
 		return refusal(name)
+	case LostRequest:
+		return errLost
 	case Outage:
 		k.mu.Lock()
 		k.outage = service(name)
@@ -221,7 +224,7 @@ func (w *World) served(ctx context.Context, input any) error {
 		return errLost
 	case Late:
 		if d := k.deadline.Sub(w.Now()) - time.Second; d > 0 {
-			time.Sleep(d)
+			w.sleep(invocation{k}, d)
 		}
 	}
 	return nil

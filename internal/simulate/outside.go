@@ -162,7 +162,7 @@ func (r *Receivers) RoundTrip(in *http.Request) (*http.Response, error) {
 		return nil
 	})
 	if err == nil && r.Slow > 0 {
-		time.Sleep(r.Slow)
+		r.w.sleep(in.Context(), r.Slow)
 		err = in.Context().Err()
 	}
 	if refused := (*smithy.GenericAPIError)(nil); errors.As(err, &refused) {
@@ -338,7 +338,7 @@ func (v *view) Open(ctx context.Context, q source.Query) (source.Rows, error) {
 		return nil, err
 	}
 	if v.d.Slow > 0 {
-		time.Sleep(v.d.Slow)
+		v.d.w.sleep(ctx, v.d.Slow)
 	}
 	holds := func(part string) bool { return strings.Contains(q.SQL, part) }
 	switch {
