@@ -21,6 +21,8 @@ func snapshotParts(t *testing.T, b *bench) {
 	t.Run("a claim whose slot is held", func(t *testing.T) { slotHeld(t, b) })
 	t.Run("an owner is made once", func(t *testing.T) { ownerMadeOnce(t, b) })
 	t.Run("a roll back that read no current version", func(t *testing.T) { rolledBackFromNothing(t, b) })
+	t.Run("N4 a row that another job left alike", func(t *testing.T) { leftAlike(t, b, monthly(b)) })
+	t.Run("a start that knows no execution", func(t *testing.T) { executionKept(t, b) })
 	t.Run("an owner saved again after another's", func(t *testing.T) {
 		p := b.place()
 		save := func(id, name string) {
@@ -104,6 +106,52 @@ func offeredOnce(t *testing.T, b *bench) {
 		if d := diff(b.read(t, p), before); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
+	}
+}
+
+// leftAlike lets each write of a job fail before its effect, and finds a row after it that looks as if it had taken effect
+// but is another job's: that is no success.
+func leftAlike(t *testing.T, b *bench, s subject) {
+	tried := 0
+	for _, w := range s.ways {
+		switch snapshot.Event(w.event) {
+		case snapshot.Claim, snapshot.Reoffer, snapshot.Attach, snapshot.Start, snapshot.BeginValidation, snapshot.RecordVerdict, snapshot.RecordQuery,
+			snapshot.Publish, snapshot.Fail:
+		default:
+			continue
+		}
+		tried++
+		p, before := b.stage(t, w)
+		r := b.seen(t, s, w, p)
+		alike := before.after(append(w.want(p), change{key: p.snapshotKey(), set: row{schema.Job: 99}}))
+		b.tap.reset()
+		b.tap.before = func(_ int, operation string) error {
+			if !isWrite(operation) {
+				return nil
+			}
+			b.write(t, alike)
+			return timedOut()
+		}
+		err := w.do(t.Context(), b.Store, p, r)
+		b.tap.reset()
+		if err == nil {
+			t.Errorf("%s: success by another job's row", w.title())
+		}
+		if d := diff(b.read(t, p), alike); d != "" {
+			t.Errorf("%s: %s", w.title(), d)
+		}
+	}
+	if tried < 9 {
+		t.Errorf("%d ways were tried, want one of each event at least", tried)
+	}
+}
+
+// executionKept: who begins without knowing the execution leaves the one that was attached.
+func executionKept(t *testing.T, b *bench) {
+	p, r := b.month(t, "queued", row{schema.Execution: "arn:attached"})
+	got, err := b.ledger().Begin(t.Context(), r, snapshot.Beginning{Mode: snapshot.Chunked, Generation: 1, Now: wall})
+	if err != nil || got.Execution != "arn:attached" || b.monthRun(t, p).Execution != "arn:attached" {
+		t.Errorf("the run's execution is %q, %v; want the one that was attached", got.Execution, err)
 	}
 }
 
