@@ -22,7 +22,9 @@ import (
 // (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html: an empty or unknown identifier, or a null,
 // would bring the whole batch back).
 func FuzzBatch(f *testing.F) {
-	record := func(id, body string) string { return fmt.Sprintf(`{"messageId":%q,"receiptHandle":"r-%s","body":%q}`, id, id, body) }
+	record := func(id, body string) string {
+		return fmt.Sprintf(`{"messageId":%q,"receiptHandle":"r-%s","body":%q}`, id, id, body)
+	}
 	for _, records := range []string{``, record("a", "good"), record("a", "good") + `,` + record("b", "again") + `,` + record("c", "again"), record("a", "again") + `,` + record("a", "good"),
 		record("", "again"), `{}`, `null`, `{"body":7}`, `{"messageId":"a","body":"again","attributes":{"ApproximateReceiveCount":"20"}}`} {
 		f.Add([]byte(`{"Records":[` + records + `]}`))
