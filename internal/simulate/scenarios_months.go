@@ -68,6 +68,10 @@ func periodNamed(month string) snapshot.Period {
 // defined saves a definition and plans its months, with no fault: a scenario is about what follows.
 func (w *World) defined(d snapshot.Definition) {
 	w.Define(d)
+	w.planNow()
+}
+
+func (w *World) planNow() {
 	_, err := w.Kit(nil).Planner().Tick(background)
 	w.must(err)
 	w.quiet()

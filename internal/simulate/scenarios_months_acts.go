@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -69,6 +70,17 @@ func actScenarios() []Scenario {
 			w.refuse("Source.View", failure.SourceUnavailable, 1)
 			w.attempted(february1)
 			w.Insist(w.Now(), "person", cancelling(february1))
+		}},
+		{Name: "defined by a person", Ended: pointing, Want: "2040-02 v1 published g1; 1 before 0", Drive: func(w *World) {
+			w.Insist(w.Now(), "person", func(ctx context.Context, t Kit) error {
+				c, err := t.MonthEditor().SaveDefinition(ctx, single("2040-02"), "ann", 0)
+				if err == nil && c.Version != 1 {
+					err = fmt.Errorf("it was saved as version %d", c.Version)
+				}
+				return err
+			})
+			w.Reach("that it is saved", func() bool { return w.saved })
+			w.planNow()
 		}},
 		{Name: "rerun after an edit", Ended: pointing, Want: "2040-02 v1 published g1, 2040-02 v2 published g1, request 2040-02 v2; 2 before 1", Drive: func(w *World) {
 			w.defined(single("2040-02"))
