@@ -51,8 +51,8 @@ func (t tree) baseline(ctx context.Context, ks []killer, workers int) ([]test, e
 				failures = append(failures, fmt.Sprintf("%s of internal/%s fails without any mutant: %v\n%s", list[i].Name, k.pkg, err, out))
 				return
 			}
-			for _, m := range parts.FindAllStringSubmatch(out, -1) {
-				more = append(more, test{Suite: list[i].Suite, Name: m[1]})
+			for _, name := range partsIn(out, k.split[list[i].Name]) {
+				more = append(more, test{Suite: list[i].Suite, Name: name})
 			}
 		})
 		return more
@@ -67,13 +67,22 @@ func (t tree) baseline(ctx context.Context, ks []killer, workers int) ([]test, e
 	return list, ctx.Err()
 }
 
-// parts are the tests in a test, as a run tells of them.
-var parts = regexp.MustCompile(`(?m)^=== RUN   (Test[^/\s]+/[^/\s]+)$`)
+var begun = regexp.MustCompile(`(?m)^=== RUN   (Test\S+)$`)
+
+// partsIn are the tests in a test, so deep, as a run tells of them.
+func partsIn(out string, deep int) (names []string) {
+	for _, m := range begun.FindAllStringSubmatch(out, -1) {
+		if deep > 0 && strings.Count(m[1], "/") == deep {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
 
 // apart tells tests from those that are split.
 func apart(ks []killer, list []test) (whole, split []test) {
 	for _, one := range list {
-		if s := ks[one.Suite].split; s != nil && s.MatchString(one.Name) {
+		if ks[one.Suite].split[one.Name] > 0 {
 			split = append(split, one)
 		} else {
 			whole = append(whole, one)
@@ -124,8 +133,9 @@ func (t tree) run(ctx context.Context, k killer, tests string, seconds int, verb
 	ctx, cancel := context.WithTimeout(ctx, 2*longest*time.Second)
 	defer cancel()
 	// A mutant may loop and keep what it reads: its data segment is bounded (KiB), so that it dies and not the machine.
-	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -d 3000000; ulimit -t "$1"; shift; exec "$@"`, "sh", strconv.Itoa(seconds), t.binary(k.pkg),
-		"-test.failfast", "-test.timeout", (longest * time.Second).String(), "-test.run", tests, "-test.v="+strconv.FormatBool(verbose))
+	args := []string{"-c", `ulimit -d 3000000; ulimit -t "$1"; shift; exec "$@"`, "sh", strconv.Itoa(seconds), t.binary(k.pkg),
+		"-test.failfast", "-test.timeout", (longest * time.Second).String(), "-test.run", tests, "-test.v=" + strconv.FormatBool(verbose)}
+	cmd := exec.CommandContext(ctx, "sh", append(args, k.args...)...)
 	cmd.Dir = filepath.Join(t.root, "internal", k.pkg)
 	cmd.Env = append(os.Environ(), append(env, "GOMAXPROCS=1")...)
 	text, err := cmd.CombinedOutput()

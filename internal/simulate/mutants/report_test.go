@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -163,8 +162,15 @@ func TestBatchesAndPatterns(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("asked %q, want %q", got, want)
 	}
-	for _, p := range got {
-		regexp.MustCompile(p)
+	if got := pattern([]string{"TestD/all/a|b", "TestD/all/c"}); got != `^TestD$/^all$/^(a\|b|c)$` {
+		t.Errorf("asked %q for parts of parts", got)
+	}
+	out := "=== RUN   TestC\n=== RUN   TestC/x.y\n=== RUN   TestC/x.y/deeper\n=== PAUSE TestC/x.y\n=== RUN   TestC/z\n"
+	if got := partsIn(out, 1); !slices.Equal(got, []string{"TestC/x.y", "TestC/z"}) {
+		t.Errorf("parts %q", got)
+	}
+	if got := partsIn(out, 0); got != nil {
+		t.Errorf("parts of a test that is not split: %q", got)
 	}
 }
 

@@ -81,7 +81,7 @@ var guarded = regexp.MustCompile(`^(LeaseOwner|LeaseEnd|LeaseLive|lease|OwnerUnt
 
 // notGuards are comparisons with such a name that hold no lease: an owner that is a person's or a workspace's, and how the
 // tests' walker counts a workflow's retries.
-var notGuards = regexp.MustCompile(`OwnerOf|s\.Owner|[abc]\.Owner|s\.Retry`)
+var notGuards = regexp.MustCompile(`OwnerOf|\b[abcdsw]\.Owner\b|\bs\.Retry`)
 
 // look finds the checks and the error returns of a file, and the edits that let each be switched off.
 func (f *found) look(s *source, onWritePath func(function string) bool) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -67,10 +68,7 @@ func batches(suite int, tests []test) (list [][]test) {
 		switch {
 		case one.Suite != suite:
 		case one.Seconds < quick:
-			of, _, _ := strings.Cut(one.Name, "/")
-			if of == one.Name {
-				of = "" // no part of another
-			}
+			of := path.Dir(one.Name) // "." is no part of another
 			fast[of] = append(fast[of], one)
 		default:
 			slow = append(slow, one)
@@ -91,8 +89,11 @@ func pattern(names []string) string {
 	var of string
 	var last []string
 	for _, name := range names {
-		if whole, part, ok := strings.Cut(name, "/"); ok {
-			of, name = "^"+whole+"$/", part
+		if whole, part := path.Split(name); whole != "" {
+			of, name = "", part
+			for _, level := range strings.Split(strings.TrimSuffix(whole, "/"), "/") {
+				of += "^" + regexp.QuoteMeta(level) + "$/"
+			}
 		}
 		last = append(last, regexp.QuoteMeta(name))
 	}

@@ -39,7 +39,7 @@ func TestWovenConformance(t *testing.T) {
 		t.Errorf("%d parts of conditions were sent, want about as many as there were", n)
 	}
 	for pattern, killed := range map[string]bool{
-		`condition:Store\.Release:RUN:lease_owner=\?:.*`:   true,
+		`condition:Store\.Release:RUN:lease_owner=\?:.*`:         true,
 		`check:store:decide:w\.mine\(old\):always`:               true,
 		`error:store:Store\.send:returndecide`:                   true,
 		`swap:claim/slot-before-row`:                             true,
