@@ -39,11 +39,17 @@ var deliveryKinds = []kind[*deliveryPair]{
 }
 
 // The product does what lifecycles A, B, C and E say, whatever is done to it in whatever order.
-func TestModelOfDelivery(t *testing.T) { checkModel(t, deliveryKinds, playDelivery) }
+func TestModelOfDelivery(t *testing.T) {
+	checkModel(t, deliveryKinds, playDelivery, "run succeeded", "run skipped", "run failed delivery_unknown", "run failed attempts_exhausted", "run failed never_started",
+		"run failed stopped_by_operator", "run failed query_invalid", "run failed source_access_denied", "run failed sender_refused", "run failed schedule_deleted",
+		"submission submitted", "submission pending", "submission unknown", "submission not_sent sender_refused", "submission skipped removed", "submission skipped refused", "submission skipped invalid",
+		"submission skipped resolved", "sent again", "schedule active", "schedule paused failures", "schedule paused source_access_denied", "schedule deleted", "skip missed", "skip overlap", "in the outbox")
+}
 
-func playDelivery(t *testing.T, moves []move) (told []string, err error) {
+func playDelivery(t *testing.T, moves []move, ends map[string]int) (told []string, err error) {
 	failed := Run(t, func(w *World) {
 		p := newDeliveryPair(w)
+		defer func() { p.model.count(ends) }()
 		p.apply("s", aDefinition{catchUp: "latest", overlap: "allow", limit: 5, to: "ah", notify: true, hourly: true})
 		for _, m := range moves {
 			p.model.now = at2ms(w.Now())
@@ -57,6 +63,26 @@ func playDelivery(t *testing.T, moves []move) (told []string, err error) {
 		return told, failed
 	}
 	return told, err
+}
+
+// count counts how a sequence ended.
+func (m *deliveryModel) count(ends map[string]int) {
+	for _, r := range m.runs {
+		ends[strings.TrimSpace("run "+r.State+" "+r.Code)]++
+	}
+	for _, s := range m.subs {
+		if ends[strings.TrimSpace("submission "+s.State+" "+s.Reason)]++; s.Resends > 0 {
+			ends["sent again"]++
+		}
+	}
+	for _, s := range m.schedules {
+		ends[strings.TrimSpace("schedule "+s.State+" "+s.Pause)]++
+	}
+	for k := range m.skips {
+		_, kind, _ := strings.Cut(k, "#")
+		ends["skip "+kind]++
+	}
+	ends["in the outbox"] += len(m.out)
 }
 
 func idsOf[V any](rows map[string]V) []string { return slices.Sorted(maps.Keys(rows)) }

@@ -103,9 +103,8 @@ func newDeliveryPair(w *World) *deliveryPair {
 	env := &surroundings{receivers: map[string]int{}}
 	p := &deliveryPair{w: w, env: env, rows: newDeliveryRows(), model: newDeliveryModel(env)}
 	w.MailRate = 0
-	changed := w.DB.Changed
+	w.Unwatched, w.S3.Changed = true, nil
 	w.DB.Changed = func(table string, old, new Row) {
-		changed(table, old, new)
 		if table == Schedules {
 			p.rows.changed(old, new)
 		}
@@ -149,7 +148,6 @@ func addresses(names string) (out []schedule.Recipient) {
 
 // compare tells where product and model differ.
 func (p *deliveryPair) compare() error {
-	p.w.checkChanged()
 	for _, x := range p.w.Hooks.Posts[p.posts:] {
 		if x.Taken {
 			p.rows.took[x.Key]++

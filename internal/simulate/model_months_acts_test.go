@@ -14,22 +14,23 @@ import (
 )
 
 var monthKinds = []kind[*monthPair]{
-	{"a step of a job", 16, (*monthPair).stepOn},
-	{"dispatch", 8, (*monthPair).dispatch},
+	{"a step of a job", 14, (*monthPair).stepOn},
+	{"dispatch", 10, (*monthPair).dispatch},
 	{"plan", 5, (*monthPair).planNow},
-	{"a job runs to its end", 6, (*monthPair).runOut},
+	{"a job runs to its end", 9, (*monthPair).runOut},
 	{"time passes", 7, (*monthPair).passTime},
 	{"a step dies at some call", 5, (*monthPair).stepDying},
-	{"an execution is aborted", 2, (*monthPair).abort},
+	{"a step dies at each of its tries", 1, (*monthPair).stepDoomed},
+	{"an execution is aborted", 3, (*monthPair).abort},
 	{"reconcile", 2, (*monthPair).reconcile},
 	{"define", 3, (*monthPair).define},
 	{"load data", 4, (*monthPair).load},
-	{"the source changes its mood", 4, (*monthPair).mood},
+	{"the source changes its mood", 3, (*monthPair).mood},
 	{"the watermark moves", 2, (*monthPair).watermark},
 	{"dispatch, and die at some call", 3, (*monthPair).dispatchDying},
 	{"plan, and die at some call", 1, (*monthPair).planDying},
-	{"cancel", 3, (*monthPair).cancel},
-	{"retry now", 3, (*monthPair).retryNow},
+	{"cancel", 2, (*monthPair).cancel},
+	{"retry now", 5, (*monthPair).retryNow},
 	{"request", 5, (*monthPair).request},
 	{"accept", 3, (*monthPair).accept},
 	{"roll back", 4, (*monthPair).rollBack},
@@ -39,14 +40,19 @@ var monthKinds = []kind[*monthPair]{
 }
 
 // The product does what lifecycle D says, whatever is done to it in whatever order.
-func TestModelOfMonths(t *testing.T) { checkModel(t, monthKinds, playMonths) }
+func TestModelOfMonths(t *testing.T) {
+	checkModel(t, monthKinds, playMonths, "published", "planned", "queued", "running", "validating", "failed job_lost again", "failed job_lost final", "failed source_unavailable again",
+		"failed validation_mismatch again", "failed validation_mismatch final", "failed validation_refused final", "failed source_changed again", "failed step_died again",
+		"skipped loading", "skipped policy", "skipped workspace_removed", "cancelled operator", "cancelled policy", "cancelled workspace_removed", "rolled back", "generation 2", "accepted and published")
+}
 
-func playMonths(t *testing.T, moves []move) (told []string, err error) {
+func playMonths(t *testing.T, moves []move, ends map[string]int) (told []string, err error) {
 	failed := Run(t, func(w *World) {
 		p := newMonthPair(w)
+		defer func() { p.model.count(ends) }()
 		defer p.end()
 		p.caps(3, 1)
-		p.apply("EWR", aMonthly{start: "2040-01", mode: "chunked", drift: true})
+		p.apply("EWR", aMonthly{start: "2040-02", mode: "chunked", drift: true})
 		for _, m := range moves {
 			p.model.now = at2ms(w.Now())
 			told = append(told, monthKinds[m.kind].do(p, m.a, m.b))
@@ -59,6 +65,28 @@ func playMonths(t *testing.T, moves []move) (told []string, err error) {
 		return told, failed
 	}
 	return told, err
+}
+
+// count counts how a sequence ended.
+func (m *monthModel) count(ends map[string]int) {
+	for id, r := range m.runs {
+		end := r.State + " " + r.Reason
+		if r.State == "failed" {
+			if end = "failed " + r.Code + " again"; r.Next == 0 {
+				end = "failed " + r.Code + " final"
+			}
+		}
+		ends[strings.TrimSpace(end)]++
+		if r.Generation > 1 {
+			ends[fmt.Sprintf("generation %d", r.Generation)]++
+		}
+		if r.State == "published" && m.read[id].accepted != "" {
+			ends["accepted and published"]++
+		}
+	}
+	for _, n := range m.moves {
+		ends["rolled back"] += n
+	}
 }
 
 // waiting are the executions that ask for a step.
@@ -148,6 +176,27 @@ func (p *monthPair) stepDying(a, b int) string {
 	return fmt.Sprintf("step %s of %s, died at call %d: %v", in.Step, name, 1+b>>1%24, died)
 }
 
+// stepDoomed: the workflow tries a step seven times in all, and settles what never came back.
+func (p *monthPair) stepDoomed(a, _ int) string {
+	name := oneOf(p.waiting(), a)
+	if name == "" {
+		return "no job waits for a step"
+	}
+	x := p.env.jobs[name]
+	in := *x.asked()
+	for range 7 {
+		p.w.dying("step", StepTime, 1, DieBefore, func(ctx context.Context, t Kit) { _, _ = p.stepper(t).Run(ctx, in) })
+		if in.Step != snapshot.StepSettle {
+			x.caught = "step_died"
+		}
+		x.answer <- stepAnswer{err: snapshot.Died{Name: "Runtime.ExitError"}}
+		if next := x.asked(); next == nil || next.Step != in.Step {
+			break
+		}
+	}
+	return "step " + in.Step + " of " + name + " dies at each of its tries"
+}
+
 func (p *monthPair) abort(a, _ int) string {
 	name := oneOf(p.waiting(), a)
 	if name == "" {
@@ -225,8 +274,8 @@ func (p *monthPair) reconcile(int, int) string {
 }
 
 func (p *monthPair) define(a, b int) string {
-	ws := theWorkspaces[b&1]
-	d := aMonthly{start: []string{"2040-01", "2040-02", "2039-12", "2039-11"}[a&3], mode: []string{"chunked", "single"}[a>>2&1], off: a&0x18 == 0x18, watermark: a>>5&3 == 3, drift: a&0x80 == 0}
+	ws := theWorkspaces[b&3/3]
+	d := aMonthly{start: []string{"2040-02", "2040-02", "2040-01", "2039-12"}[a&3], mode: []string{"chunked", "single"}[a>>2&1], off: a&0x18 == 0x18, watermark: a>>5&3 == 3, drift: a&0x80 == 0}
 	p.apply(ws, d)
 	return fmt.Sprintf("define %s: %+v", ws, d)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,9 +92,11 @@ func unspell(t *testing.T, text string, kinds int) (moves []move) {
 const rounds = 100
 
 // checkModel plays sequences until there are enough, or the time for the quick part is up.
-func checkModel[M any](t *testing.T, kinds []kind[M], play func(*testing.T, []move) ([]string, error)) {
+// reached must all have been come to at the end of some sequence.
+func checkModel[M any](t *testing.T, kinds []kind[M], play func(*testing.T, []move, map[string]int) ([]string, error), reached ...string) {
+	ends := map[string]int{}
 	if *replay != "" {
-		told, err := play(t, unspell(t, *replay, len(kinds)))
+		told, err := play(t, unspell(t, *replay, len(kinds)), ends)
 		t.Logf("%s\n%v", strings.Join(told, "\n"), err)
 		if err != nil {
 			t.Fail()
@@ -103,7 +106,7 @@ func checkModel[M any](t *testing.T, kinds []kind[M], play func(*testing.T, []mo
 	drawn, used := sequences(table(kinds)), make([]int, len(kinds))
 	property := func(rt *rapid.T) {
 		moves := drawn.Draw(rt, "moves")
-		told, err := play(t, moves)
+		told, err := play(t, moves, ends)
 		if err != nil {
 			rt.Fatalf("%v\nthe actions:\n  %s\nreplay: go test ./internal/simulate -run '^%s$' -simulate.replay '%s' -v", err, strings.Join(told, "\n  "), t.Name(), spell(moves[:len(told)]))
 		}
@@ -111,9 +114,7 @@ func checkModel[M any](t *testing.T, kinds []kind[M], play func(*testing.T, []mo
 			used[m.kind]++
 		}
 	}
-	byHand := false
-	flag.Visit(func(f *flag.Flag) { byHand = byHand || strings.HasPrefix(f.Name, "rapid.") })
-	if byHand { // as rapid's own line asks
+	if rapidByHand() { // as rapid's own line asks
 		rapid.Check(t, property)
 		return
 	}
@@ -132,7 +133,22 @@ func checkModel[M any](t *testing.T, kinds []kind[M], play func(*testing.T, []mo
 	for i, k := range kinds {
 		t.Logf("  %-40s %d", k.name, used[i])
 	}
+	t.Logf("how they ended:")
+	for _, end := range slices.Sorted(maps.Keys(ends)) {
+		t.Logf("  %-40s %d", end, ends[end])
+	}
+	for _, end := range reached {
+		if ends[end] == 0 && !t.Failed() {
+			t.Errorf("no sequence ended with %q: the actions do not come there", end)
+		}
+	}
 }
+
+// rapidByHand reports flags of rapid on the command line; it is asked before any is set here.
+var rapidByHand = sync.OnceValue(func() (is bool) {
+	flag.Visit(func(f *flag.Flag) { is = is || strings.HasPrefix(f.Name, "rapid.") })
+	return is
+})
 
 // quickModel is the time that one model has in the quick part.
 const quickModel = 38 * time.Second

@@ -1,0 +1,42 @@
+package simulate
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// regressions are the product's defects that the simulation found, each with the world that showed it.
+var regressions = []struct {
+	what   string // went wrong
+	mended string
+	replay func(*testing.T) error
+}{
+	{"a failure that another had settled meanwhile was taken for one's own where the reply was lost, and so counted twice",
+		"what tells one's own failure holds its code and time", linear(slots, 6)},
+	{"a backfills' cap that was raised between a dispatcher's read and its claim did not refuse a current month, which took the slot that is left to backfills",
+		"a claim holds to both caps as it read them", linear(slots, 68)},
+}
+
+// linear replays a history of a seed and checks it.
+func linear(of func() register, seed uint64) func(*testing.T) error {
+	return func(t *testing.T) error {
+		h, err := of().history(t, seed)
+		if err == nil && !porcupine.CheckOperations(of().model, h) {
+			err = fmt.Errorf("seed %d: no order of whole operations gives these answers:\n%s", seed, listed(h))
+		}
+		return err
+	}
+}
+
+// What was mended stays so.
+func TestRegressions(t *testing.T) {
+	for i, r := range regressions {
+		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
+			if err := r.replay(t); err != nil {
+				t.Errorf("%s (mended: %s)\n%v", r.what, r.mended, err)
+			}
+		})
+	}
+}
