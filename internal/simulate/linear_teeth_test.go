@@ -9,8 +9,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// after makes a history of operations that follow one another.
-func after(pairs ...any) (h []porcupine.Operation) {
+// inTurn makes a history of operations that follow one another.
+func inTurn(pairs ...any) (h []porcupine.Operation) {
 	for i := 0; i < len(pairs); i += 2 {
 		h = append(h, porcupine.Operation{Input: pairs[i], Output: pairs[i+1], Call: int64(10 * i), Return: int64(10*i + 5)})
 	}
@@ -25,23 +25,23 @@ func TestLinearTeeth(t *testing.T) {
 		model        porcupine.Model
 		right, wrong []porcupine.Operation
 	}{
-		{"a third slot of two", slots().model, after(claim(0), "done", claim(2), "done", claim(1), "caps"), after(claim(0), "done", claim(2), "done", claim(1), "done")},
-		{"the slot that is left to backfills", slots().model, after(claim(0), "done", claim(1), "caps"), after(claim(0), "done", claim(1), "done")},
-		{"one run twice", slots().model, after(claim(0), "done", claim(0), "moved"), after(claim(0), "done", claim(0), "done")},
-		{"refused although a slot is free", slots().model, after(claim(0), "done"), after(claim(0), "caps")},
-		{"a slot that a failure did not free", slots().model, after(claim(0), "done", failIn{0, 1, 0, snapshot.Queued}, "done", claim(1), "done"),
-			after(claim(0), "done", failIn{0, 1, 0, snapshot.Queued}, "done", claim(1), "caps")},
-		{"a pointer that goes back by itself", pointers().model, after(publishIn{3}, "done", pointedIn{}, 3), after(publishIn{3}, "done", pointedIn{}, 2)},
-		{"a roll back under a version that is under way", pointers().model, after(rollBackIn{1}, "refused"), after(rollBackIn{1}, "done")},
-		{"a cancelled version is published", pointers().model, after(stopIn{3}, "done", publishIn{3}, "refused"), after(stopIn{3}, "done", publishIn{3}, "done")},
-		{"two versions under way", pointers().model, after(requestIn{}, "refused"), after(requestIn{}, "done")},
-		{"two hold a run", leases().model, after(beginIn{1, schedule.Queued, 0, 9}, "done", beginIn{2, schedule.Running, 5, 9}, "moved"),
-			after(beginIn{1, schedule.Queued, 0, 9}, "done", beginIn{2, schedule.Running, 5, 9}, "done")},
-		{"a settle under an earlier token", leases().model, after(beginIn{1, schedule.Queued, 0, 3}, "done", beginIn{2, schedule.Running, 5, 9}, "done", settleIn{1, 6}, "moved"),
-			after(beginIn{1, schedule.Queued, 0, 3}, "done", beginIn{2, schedule.Running, 5, 9}, "done", settleIn{1, 6}, "done")},
+		{"a third slot of two", slots().model, inTurn(claim(0), "done", claim(2), "done", claim(1), "caps"), inTurn(claim(0), "done", claim(2), "done", claim(1), "done")},
+		{"the slot that is left to backfills", slots().model, inTurn(claim(0), "done", claim(1), "caps"), inTurn(claim(0), "done", claim(1), "done")},
+		{"one run twice", slots().model, inTurn(claim(0), "done", claim(0), "moved"), inTurn(claim(0), "done", claim(0), "done")},
+		{"refused although a slot is free", slots().model, inTurn(claim(0), "done"), inTurn(claim(0), "caps")},
+		{"a slot that a failure did not free", slots().model, inTurn(claim(0), "done", failIn{0, 1, 0, snapshot.Queued}, "done", claim(1), "done"),
+			inTurn(claim(0), "done", failIn{0, 1, 0, snapshot.Queued}, "done", claim(1), "caps")},
+		{"a pointer that goes back by itself", pointers().model, inTurn(publishIn{3}, "done", pointedIn{}, 3), inTurn(publishIn{3}, "done", pointedIn{}, 2)},
+		{"a roll back under a version that is under way", pointers().model, inTurn(rollBackIn{1}, "refused"), inTurn(rollBackIn{1}, "done")},
+		{"a cancelled version is published", pointers().model, inTurn(stopIn{3}, "done", publishIn{3}, "refused"), inTurn(stopIn{3}, "done", publishIn{3}, "done")},
+		{"two versions under way", pointers().model, inTurn(requestIn{}, "refused"), inTurn(requestIn{}, "done")},
+		{"two hold a run", leases().model, inTurn(beginIn{1, schedule.Queued, 0, 9}, "done", beginIn{2, schedule.Running, 5, 9}, "moved"),
+			inTurn(beginIn{1, schedule.Queued, 0, 9}, "done", beginIn{2, schedule.Running, 5, 9}, "done")},
+		{"a settle under an earlier token", leases().model, inTurn(beginIn{1, schedule.Queued, 0, 3}, "done", beginIn{2, schedule.Running, 5, 9}, "done", settleIn{1, 6}, "moved"),
+			inTurn(beginIn{1, schedule.Queued, 0, 3}, "done", beginIn{2, schedule.Running, 5, 9}, "done", settleIn{1, 6}, "done")},
 		{"a sixth attempt", leases().model,
-			after(beginIn{1, schedule.Queued, 0, 1}, "done", beginIn{2, schedule.Running, 2, 3}, "done", beginIn{3, schedule.Running, 4, 5}, "done", beginIn{4, schedule.Running, 6, 7}, "done", beginIn{5, schedule.Running, 8, 9}, "done", beginIn{6, schedule.Running, 10, 11}, "moved"),
-			after(beginIn{1, schedule.Queued, 0, 1}, "done", beginIn{2, schedule.Running, 2, 3}, "done", beginIn{3, schedule.Running, 4, 5}, "done", beginIn{4, schedule.Running, 6, 7}, "done", beginIn{5, schedule.Running, 8, 9}, "done", beginIn{6, schedule.Running, 10, 11}, "done")},
+			inTurn(beginIn{1, schedule.Queued, 0, 1}, "done", beginIn{2, schedule.Running, 2, 3}, "done", beginIn{3, schedule.Running, 4, 5}, "done", beginIn{4, schedule.Running, 6, 7}, "done", beginIn{5, schedule.Running, 8, 9}, "done", beginIn{6, schedule.Running, 10, 11}, "moved"),
+			inTurn(beginIn{1, schedule.Queued, 0, 1}, "done", beginIn{2, schedule.Running, 2, 3}, "done", beginIn{3, schedule.Running, 4, 5}, "done", beginIn{4, schedule.Running, 6, 7}, "done", beginIn{5, schedule.Running, 8, 9}, "done", beginIn{6, schedule.Running, 10, 11}, "done")},
 	} {
 		if !porcupine.CheckOperations(c.model, c.right) {
 			t.Errorf("%s: the right history is refused", c.name)
