@@ -24,6 +24,7 @@ import (
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
+	"almanac/internal/snapshot/workflowtest"
 	"almanac/internal/source"
 	"almanac/internal/source/sqlite"
 	"almanac/internal/source/sqlite/databucket"
@@ -235,7 +236,7 @@ func (a *acting) run(arn, input string) {
 	}
 	var j snapshot.Job
 	a.must(json.Unmarshal([]byte(input), &j))
-	w, err := snapshot.Walk(a.as("SnapshotsStep"), snapshot.Workflow(10*time.Minute), j, arn, a.steps.Run)
+	w, err := workflowtest.Walk(a.as("SnapshotsStep"), snapshot.Workflow(10*time.Minute), j, arn, a.steps.Run)
 	a.must(err)
 	status := sfntypes.ExecutionStatusSucceeded
 	if w.Failed {

@@ -12,6 +12,7 @@ import (
 
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
+	"almanac/internal/snapshot/workflowtest"
 
 	lambdaevents "github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -358,7 +359,7 @@ func (w *World) walk(arn, input string) {
 	w.mu.Unlock()
 	go func() {
 		defer cancel()
-		walked, err := snapshot.WalkWaiting(ctx, snapshot.Workflow(StepTime), j, arn, func(ctx context.Context, in snapshot.StepInput) (snapshot.Result, error) {
+		walked, err := workflowtest.WalkWaiting(ctx, snapshot.Workflow(StepTime), j, arn, func(ctx context.Context, in snapshot.StepInput) (snapshot.Result, error) {
 			return w.called(ctx, cancel, arn, in)
 		}, func(d time.Duration) { w.sleep(ctx, d) })
 		status := sfntypes.ExecutionStatusSucceeded
@@ -393,7 +394,7 @@ func (w *World) called(ctx context.Context, stop context.CancelFunc, arn string,
 	case a := <-r.answer:
 		return a.result, a.err
 	case <-t.C:
-		return snapshot.Result{}, snapshot.Died{Name: "States.Timeout"}
+		return snapshot.Result{}, workflowtest.Died{Name: "States.Timeout"}
 	case <-ctx.Done():
 		return snapshot.Result{}, ctx.Err()
 	}
@@ -421,7 +422,7 @@ func (w *World) step(r *stepRequest) *Worker {
 	go func() {
 		<-k.over
 		if k.isDead() {
-			r.answer <- stepAnswer{err: snapshot.Died{Name: "Runtime.ExitError"}}
+			r.answer <- stepAnswer{err: workflowtest.Died{Name: "Runtime.ExitError"}}
 			return
 		}
 		r.answer <- a

@@ -11,6 +11,7 @@ import (
 
 	"almanac/internal/schedule"
 	"almanac/internal/snapshot"
+	"almanac/internal/snapshot/workflowtest"
 )
 
 var monthKinds = []kind[*monthPair]{
@@ -161,7 +162,7 @@ func (p *monthPair) stepDying(a, b int) string {
 	code := ""
 	open := p.branches(func(m *monthModel) { code = m.run(x.id, x.job, in.Step, x.caught) })
 	if died {
-		code, err = "step_died", snapshot.Died{Name: "Runtime.ExitError"}
+		code, err = "step_died", workflowtest.Died{Name: "Runtime.ExitError"}
 	} else {
 		open = open[len(open)-1:]
 	}
@@ -189,7 +190,7 @@ func (p *monthPair) stepDoomed(a, _ int) string {
 		if in.Step != snapshot.StepSettle {
 			x.caught = "step_died"
 		}
-		x.answer <- stepAnswer{err: snapshot.Died{Name: "Runtime.ExitError"}}
+		x.answer <- stepAnswer{err: workflowtest.Died{Name: "Runtime.ExitError"}}
 		if next := x.asked(); next == nil || next.Step != in.Step {
 			break
 		}

@@ -12,6 +12,7 @@ import (
 	"almanac/internal/failure"
 	"almanac/internal/schedule"
 	"almanac/internal/snapshot"
+	"almanac/internal/snapshot/workflowtest"
 	"almanac/internal/source"
 
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
@@ -63,7 +64,7 @@ func (p *monthPair) started(arn, input string) {
 	x := &jobExecution{w: p.w, id: j.Run, job: j.Job, arn: arn, answer: make(chan stepAnswer), cancel: cancel}
 	p.env.jobs[fmt.Sprintf("%s-j%d", j.Run, j.Job)] = x
 	go func() {
-		walked, err := snapshot.Walk(ctx, snapshot.Workflow(StepTime), j, arn, func(ctx context.Context, in snapshot.StepInput) (snapshot.Result, error) {
+		walked, err := workflowtest.Walk(ctx, snapshot.Workflow(StepTime), j, arn, func(ctx context.Context, in snapshot.StepInput) (snapshot.Result, error) {
 			x.mu.Lock()
 			x.in = &in
 			x.mu.Unlock()

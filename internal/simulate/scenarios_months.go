@@ -13,6 +13,7 @@ import (
 	"almanac/internal/failure"
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
+	"almanac/internal/snapshot/workflowtest"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -92,7 +93,7 @@ func (w *World) attempted(id string) {
 	w.must(err)
 	r, err = t.Ledger().Claim(background, r, caps.Owner, w.Now())
 	w.must(err)
-	_, err = snapshot.Walk(background, snapshot.Workflow(StepTime), snapshot.Job{Run: id, Job: r.Job}, "arn:none", func(ctx context.Context, in snapshot.StepInput) (snapshot.Result, error) {
+	_, err = workflowtest.Walk(background, snapshot.Workflow(StepTime), snapshot.Job{Run: id, Job: r.Job}, "arn:none", func(ctx context.Context, in snapshot.StepInput) (snapshot.Result, error) {
 		return w.Kit(nil).Stepper().Run(ctx, in)
 	})
 	w.must(err)

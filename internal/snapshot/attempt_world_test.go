@@ -21,6 +21,7 @@ import (
 	"almanac/internal/memcloud"
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
+	"almanac/internal/snapshot/workflowtest"
 	"almanac/internal/source"
 	"almanac/internal/source/sqlite"
 	"almanac/internal/source/sqlite/databucket"
@@ -202,7 +203,7 @@ func (a *attempts) call(ctx context.Context, in snapshot.StepInput) (snapshot.Re
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.dead {
-		return snapshot.Result{}, snapshot.Died{Name: "Runtime.ExitError"}
+		return snapshot.Result{}, workflowtest.Died{Name: "Runtime.ExitError"}
 	}
 	return result, err
 }
@@ -264,9 +265,9 @@ func (a *attempts) claim(id string) snapshot.Job {
 }
 
 // walk runs a job to its end.
-func (a *attempts) walk(j snapshot.Job) snapshot.Walked {
+func (a *attempts) walk(j snapshot.Job) workflowtest.Walked {
 	a.t.Helper()
-	w, err := snapshot.Walk(bg, snapshot.Workflow(functionTime), j, "arn:execution:"+j.Run, a.call)
+	w, err := workflowtest.Walk(bg, snapshot.Workflow(functionTime), j, "arn:execution:"+j.Run, a.call)
 	a.must(err)
 	return w
 }

@@ -29,6 +29,23 @@ type Steps struct {
 	Count    Counter
 }
 
+// Run runs the step that an input names: what the function of the steps does.
+func (s *Steps) Run(ctx context.Context, in StepInput) (Result, error) {
+	switch in.Step {
+	case StepStart:
+		return s.Start(ctx, in.Job, in.Execution)
+	case StepGenerate:
+		return s.Generate(ctx, in.Job)
+	case StepValidate:
+		return s.Validate(ctx, in.Job)
+	case StepPublish:
+		return s.Publish(ctx, in.Job)
+	case StepSettle:
+		return s.Settle(ctx, in.Job, in.Error)
+	}
+	return Result{}, Refused{failure.New(failure.MessageInvalid, "step is %q; want start, generate, validate, publish or settle", failure.Cut(in.Step, 60))}
+}
+
 // Result is what a step tells the workflow. Done false: call the same step again.
 type Result struct {
 	Done   bool  `json:"done"`

@@ -3,11 +3,10 @@ package snapshot
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 )
 
-// The attempt job as data: infrastructure renders it for Step Functions, tests walk it in process with the same steps.
+// The attempt job as data: infrastructure renders it for Step Functions, package workflowtest walks it in process with the same steps.
 
 // StepInput is what each step's function is given. Execution comes with start, Error with settle.
 type StepInput struct {
@@ -141,9 +140,4 @@ func (s MachineState) task(function string) object {
 		out["Catch"] = []object{{"ErrorEquals": []string{"States.ALL"}, "ResultPath": "$.error", "Next": s.Catch}}
 	}
 	return out
-}
-
-// retrier finds the retrier of an error's name.
-func (s MachineState) retrier(name string) int {
-	return slices.IndexFunc(s.Retry, func(r Retrier) bool { return slices.Contains(r.Errors, name) })
 }

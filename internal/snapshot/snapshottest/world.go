@@ -15,6 +15,7 @@ import (
 	"almanac/internal/calendar"
 	"almanac/internal/memcloud"
 	"almanac/internal/snapshot"
+	"almanac/internal/snapshot/workflowtest"
 	"almanac/internal/store"
 	"almanac/internal/storetest"
 
@@ -162,7 +163,7 @@ func (w *World) Claim(id string) snapshot.Run {
 func (w *World) Walk(r snapshot.Run) snapshot.Run {
 	w.t.Helper()
 	ctx := deadlined{context.Background(), w.clocks}
-	_, err := snapshot.Walk(ctx, snapshot.Workflow(5*time.Minute), snapshot.Job{Run: r.ID(), Job: r.Job}, "arn:execution:"+r.JobName(), w.Steps.Run)
+	_, err := workflowtest.Walk(ctx, snapshot.Workflow(5*time.Minute), snapshot.Job{Run: r.ID(), Job: r.Job}, "arn:execution:"+r.JobName(), w.Steps.Run)
 	w.must(err)
 	return w.Run(r.ID())
 }

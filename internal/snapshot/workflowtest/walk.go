@@ -1,4 +1,6 @@
-package snapshot
+// Package workflowtest goes through the workflow of an attempt job as Step Functions would, for tests and the fault
+// simulation: what is deployed is snapshot.States of the same data.
+package workflowtest
 
 import (
 	"context"
@@ -6,27 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
-	"almanac/internal/failure"
+	"almanac/internal/snapshot"
 )
-
-// Run runs the step that an input names: what the function of the steps does.
-func (s *Steps) Run(ctx context.Context, in StepInput) (Result, error) {
-	switch in.Step {
-	case StepStart:
-		return s.Start(ctx, in.Job, in.Execution)
-	case StepGenerate:
-		return s.Generate(ctx, in.Job)
-	case StepValidate:
-		return s.Validate(ctx, in.Job)
-	case StepPublish:
-		return s.Publish(ctx, in.Job)
-	case StepSettle:
-		return s.Settle(ctx, in.Job, in.Error)
-	}
-	return Result{}, Refused{failure.New(failure.MessageInvalid, "step is %q; want start, generate, validate, publish or settle", failure.Cut(in.Step, 60))}
-}
 
 // Walked is what a walk of the workflow came to.
 type Walked struct {
@@ -50,18 +36,17 @@ type Died struct{ Name string }
 
 func (d Died) Error() string { return d.Name + ": the process was killed" }
 
-// Walk goes through a workflow as Step Functions would, without its waits, calling call for each try of each Task. It is
-// for tests and for those who have no Step Functions; the workflow that is deployed is States of the same data.
-func Walk(ctx context.Context, workflow []MachineState, j Job, execution string, call func(context.Context, StepInput) (Result, error)) (Walked, error) {
+// Walk goes through a workflow as Step Functions would, without its waits, calling call for each try of each Task.
+func Walk(ctx context.Context, workflow []snapshot.MachineState, j snapshot.Job, execution string, call func(context.Context, snapshot.StepInput) (snapshot.Result, error)) (Walked, error) {
 	return WalkWaiting(ctx, workflow, j, execution, call, func(time.Duration) {})
 }
 
 // WalkWaiting is Walk with its waits: wait is called before each repetition with the retrier's interval, without jitter.
 // It ends between two calls when the context does.
-func WalkWaiting(ctx context.Context, workflow []MachineState, j Job, execution string, call func(context.Context, StepInput) (Result, error), wait func(time.Duration)) (Walked, error) {
+func WalkWaiting(ctx context.Context, workflow []snapshot.MachineState, j snapshot.Job, execution string, call func(context.Context, snapshot.StepInput) (snapshot.Result, error), wait func(time.Duration)) (Walked, error) {
 	w := Walked{Events: eventsOfExecution}
-	var said Result
-	var caught Caught
+	var said snapshot.Result
+	var caught snapshot.Caught
 	for name := workflow[0].Name; name != ""; {
 		s, err := stateOf(workflow, name)
 		if err != nil {
@@ -80,11 +65,11 @@ func WalkWaiting(ctx context.Context, workflow []MachineState, j Job, execution 
 			}
 			continue
 		}
-		in := StepInput{Step: s.Step, Job: j}
-		if s.Step == StepStart {
+		in := snapshot.StepInput{Step: s.Step, Job: j}
+		if s.Step == snapshot.StepStart {
 			in.Execution = execution
 		}
-		if s.Step == StepSettle {
+		if s.Step == snapshot.StepSettle {
 			in.Error = caught
 		}
 		result, err := w.task(ctx, s, in, call, wait)
@@ -106,11 +91,11 @@ func WalkWaiting(ctx context.Context, workflow []MachineState, j Job, execution 
 }
 
 // task calls until the call succeeds or its retriers are used up.
-func (w *Walked) task(ctx context.Context, s MachineState, in StepInput, call func(context.Context, StepInput) (Result, error), wait func(time.Duration)) (Result, error) {
+func (w *Walked) task(ctx context.Context, s snapshot.MachineState, in snapshot.StepInput, call func(context.Context, snapshot.StepInput) (snapshot.Result, error), wait func(time.Duration)) (snapshot.Result, error) {
 	used := make([]int, len(s.Retry))
 	for {
 		if err := ctx.Err(); err != nil {
-			return Result{}, err
+			return snapshot.Result{}, err
 		}
 		w.Calls++
 		w.Events += eventsOfCall
@@ -118,9 +103,9 @@ func (w *Walked) task(ctx context.Context, s MachineState, in StepInput, call fu
 		if err == nil {
 			return result, nil
 		}
-		i := s.retrier(errorName(err))
+		i := retrier(s, errorName(err))
 		if i < 0 || used[i] == s.Retry[i].Attempts {
-			return Result{}, err
+			return snapshot.Result{}, err
 		}
 		r := s.Retry[i]
 		wait(min(r.Interval<<used[i], r.Most))
@@ -129,13 +114,13 @@ func (w *Walked) task(ctx context.Context, s MachineState, in StepInput, call fu
 	}
 }
 
-func stateOf(workflow []MachineState, name string) (MachineState, error) {
+func stateOf(workflow []snapshot.MachineState, name string) (snapshot.MachineState, error) {
 	for _, s := range workflow {
 		if s.Name == name {
 			return s, nil
 		}
 	}
-	return MachineState{}, fmt.Errorf("the workflow has no state %q", name)
+	return snapshot.MachineState{}, fmt.Errorf("the workflow has no state %q", name)
 }
 
 // errorName is an error's name as Lambda reports it: the bare name of its type, so that a wrapped one loses its own.
@@ -151,7 +136,12 @@ func errorName(err error) string {
 }
 
 // asCaught is the error output that Step Functions makes of a function's error.
-func asCaught(err error) (Caught, error) {
+func asCaught(err error) (snapshot.Caught, error) {
 	cause, failed := json.Marshal(map[string]string{"errorMessage": err.Error(), "errorType": errorName(err)})
-	return Caught{Error: errorName(err), Cause: string(cause)}, errors.Join(failed)
+	return snapshot.Caught{Error: errorName(err), Cause: string(cause)}, errors.Join(failed)
+}
+
+// retrier finds the retrier of an error's name.
+func retrier(s snapshot.MachineState, name string) int {
+	return slices.IndexFunc(s.Retry, func(r snapshot.Retrier) bool { return slices.Contains(r.Errors, name) })
 }
