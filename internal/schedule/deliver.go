@@ -360,15 +360,15 @@ func (w *work) define(ctx context.Context) error {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	begun := w.run.Attempts > 1
-	gone := errors.Is(err, ErrNotFound) || s.State == Deleted
-	switch {
-	case gone && !begun:
-		return failure.New(failure.ScheduleDeleted, "schedule %s was deleted before this run began", w.run.Schedule)
-	case s.Version == 0:
+	if f := w.calledOff(s, errors.Is(err, ErrNotFound)); f != nil {
+		if there, err := w.inWork(ctx); err != nil {
+			return err
+		} else if !there {
+			return f
+		}
+	}
+	if s.Version == 0 {
 		return nil // the schedule's row has expired: a run in work is delivered as it was admitted
-	case !begun && s.State == Paused && s.PausedBy == System && pausesRuns(s.PauseReason):
-		return failure.New(failure.Code(s.PauseReason), "schedule %s is paused: %s", s.ID, s.PauseReason)
 	}
 	if len(def.Groups) > 0 { // before the query: a run that has too many recipients makes no file
 		if _, err := w.recipients(ctx); err != nil {
@@ -376,6 +376,30 @@ func (w *work) define(ctx context.Context) error {
 		}
 	}
 	return w.presence(ctx, s)
+}
+
+// calledOff says why a run that is not in work is not to be delivered any more; nil: it is.
+func (w *work) calledOff(s Schedule, expired bool) *failure.Failure {
+	switch {
+	case expired, s.State == Deleted:
+		return failure.New(failure.ScheduleDeleted, "schedule %s was deleted before this run began", w.run.Schedule)
+	case s.State == Paused && s.PausedBy == System && pausesRuns(s.PauseReason):
+		return failure.New(failure.Code(s.PauseReason), "schedule %s is paused: %s", s.ID, s.PauseReason)
+	}
+	return nil
+}
+
+// inWork reports whether an earlier attempt made the run's file, or asked a recipient. One that only took the lease may
+// have died before it looked at the schedule: then this one is the first that does.
+func (w *work) inWork(ctx context.Context) (bool, error) {
+	if w.run.Attempts <= 1 {
+		return false, nil
+	}
+	if w.run.File != nil && w.run.RetryOf == "" { // a retry brings its file
+		return true, nil
+	}
+	subs, err := w.Ledger.Submissions(ctx, w.id)
+	return len(subs) > 0, err
 }
 
 // System is who acts where no person does.

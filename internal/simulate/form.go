@@ -25,17 +25,17 @@ import (
 type Form int
 
 const (
-	AsAsked   Form = iota
-	DieBefore      // the process dies before the request leaves
-	DieAfter       // the process dies when the request has taken effect
-	LostReply      // it took effect, but the caller sees a time-out and goes on
-	Refused        // nothing happened, and the caller sees throttling or 5xx
-	Outage         // the same, and so for every later call of this worker to that service
-	Deadline       // nothing happened, and no answer comes until the invocation's time is over
-	Late           // it took effect, and the answer comes when a second of the invocation's time is left
-	SentAgain      // its reply is lost, and the SDK sends it again by itself
-	Zombie         // the process is frozen; its work is done elsewhere, to the end; then it is thawed and goes on
-	LostRequest    // nothing happened, but the caller sees a time-out, as with a lost reply, and goes on
+	AsAsked     Form = iota
+	DieBefore        // the process dies before the request leaves
+	DieAfter         // the process dies when the request has taken effect
+	LostReply        // it took effect, but the caller sees a time-out and goes on
+	Refused          // nothing happened, and the caller sees throttling or 5xx
+	Outage           // the same, and so for every later call of this worker to that service
+	Deadline         // nothing happened, and no answer comes until the invocation's time is over
+	Late             // it took effect, and the answer comes when a second of the invocation's time is left
+	SentAgain        // its reply is lost, and the SDK sends it again by itself
+	Zombie           // the process is frozen; its work is done elsewhere, to the end; then it is thawed and goes on
+	LostRequest      // nothing happened, but the caller sees a time-out, as with a lost reply, and goes on
 )
 
 // Forms are the ways in which a call can go wrong.

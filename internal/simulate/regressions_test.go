@@ -17,6 +17,8 @@ var regressions = []struct {
 		"what tells one's own failure holds its code and time", linear(slots, 6)},
 	{"a backfills' cap that was raised between a dispatcher's read and its claim did not refuse a current month, which took the slot that is left to backfills",
 		"a claim holds to both caps as it read them", linear(slots, 68)},
+	{"a run whose schedule was deleted, or paused for its source, before it began was delivered nevertheless, where its first attempt broke off before it looked at the schedule",
+		"a run is in work once it has its file or has asked a recipient, not once it was begun", crash("deleted while queued", 66, LostRequest)},
 }
 
 // linear replays a history of a seed and checks it.
@@ -25,6 +27,17 @@ func linear(of func() register, seed uint64) func(*testing.T) error {
 		h, err := of().history(t, seed)
 		if err == nil && !porcupine.CheckOperations(of().model, h) {
 			err = fmt.Errorf("seed %d: no order of whole operations gives these answers:\n%s", seed, listed(h))
+		}
+		return err
+	}
+}
+
+// crash replays a scenario with one thing that goes wrong.
+func crash(scenario string, call int, form Form) func(*testing.T) error {
+	return func(t *testing.T) error {
+		s, err := ScenarioNamed(scenario)
+		if err == nil {
+			_, err = s.Play(t, func(w *World) { w.Fault = at(call, form) })
 		}
 		return err
 	}
