@@ -562,6 +562,47 @@ func TestV20DeletedWhileQueued(t *testing.T) {
 	}
 }
 
+// A run is in work once it has its file or has asked somebody: an attempt that took the lease and broke off before it
+// looked at the schedule leaves it to the next one, also where a retry brings its file.
+func TestV20DeletedBeforeAnAttemptLooked(t *testing.T) {
+	for name, retried := range map[string]bool{"due": false, "retry": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			d := w.definition("s", "b")
+			run := w.admitted(d)
+			if retried {
+				w.hooks.answer = answers("b", status(400))
+				w.settles(run)
+				r, _, err := w.editor.Retry(ctx, run, schedule.RetryRequest{}, "again", "ann", "key-1", "hash-1")
+				w.must(err)
+				run = r.ID()
+			}
+			n := len(w.hooks.posts)
+			w.must(w.editor.Delete(ctx, "s", "no longer wanted", "ann"))
+			reads := 0
+			w.faults.plan = func(c outside) fault {
+				if c.inv.kind != "deliver" {
+					return none
+				}
+				switch {
+				case c.name == "DynamoDB.UpdateItem" && reads == 0:
+					reads++
+					return dieAfter // begun
+				case c.name == "DynamoDB.Query" && reads == 1: // who was asked
+					reads++
+					return lostBefore
+				}
+				return none
+			}
+			w.quiet()
+			r := w.wantState(run, schedule.Failed, failure.ScheduleDeleted)
+			if len(w.hooks.posts) != n || r.Attempts < 3 {
+				t.Errorf("%d requests, %d attempts", len(w.hooks.posts)-n, r.Attempts)
+			}
+		})
+	}
+}
+
 func TestV20DeletedInFlight(t *testing.T) {
 	w := newWorld(t)
 	run := w.admitted(w.definition("s", "b"))
