@@ -74,9 +74,9 @@ func (m *deliveryModel) attempt(id string) *fault {
 	switch {
 	case r.Stop:
 		return &fault{code: "stopped_by_operator"}
-	case r.Attempts == 1 && s.State == "deleted":
+	case !m.inWork(id) && s.State == "deleted":
 		return &fault{code: "schedule_deleted"}
-	case r.Attempts == 1 && s.State == "paused" && s.PausedBy == "system" && s.Pause == "source_access_denied":
+	case !m.inWork(id) && s.State == "paused" && s.PausedBy == "system" && s.Pause == "source_access_denied":
 		return &fault{code: "source_access_denied"}
 	}
 	if !r.File {
@@ -96,6 +96,21 @@ func (m *deliveryModel) attempt(id string) *fault {
 		return f
 	}
 	return m.finish(id)
+}
+
+// inWork reports that an earlier attempt has made the run's file or asked a recipient: one that only began may have died
+// before it looked at the schedule.
+func (m *deliveryModel) inWork(id string) bool {
+	r := m.runs[id]
+	if r.Attempts <= 1 {
+		return false
+	}
+	for k := range m.subs {
+		if strings.HasPrefix(k, id+" ") {
+			return true
+		}
+	}
+	return r.File && r.RetryOf == "" // a retry brings its file
 }
 
 // recipients works through them: those that nobody has asked come first.

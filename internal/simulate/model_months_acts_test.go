@@ -15,14 +15,16 @@ import (
 )
 
 var monthKinds = []kind[*monthPair]{
-	{"a step of a job", 14, (*monthPair).stepOn},
-	{"dispatch", 10, (*monthPair).dispatch},
+	{"a step of a job", 12, (*monthPair).stepOn},
+	{"dispatch", 6, (*monthPair).dispatch},
 	{"plan", 5, (*monthPair).planNow},
-	{"a job runs to its end", 9, (*monthPair).runOut},
-	{"time passes", 7, (*monthPair).passTime},
+	{"a job runs to its end", 6, (*monthPair).runOut},
+	{"time passes", 5, (*monthPair).passTime},
 	{"a step dies at some call", 5, (*monthPair).stepDying},
 	{"a step dies at each of its tries", 1, (*monthPair).stepDoomed},
 	{"an execution is aborted", 3, (*monthPair).abort},
+	{"the next attempt is made", 7, (*monthPair).nextAttempt},
+	{"a rerun, to its end", 5, (*monthPair).rerun},
 	{"reconcile", 2, (*monthPair).reconcile},
 	{"define", 3, (*monthPair).define},
 	{"load data", 4, (*monthPair).load},
@@ -31,9 +33,9 @@ var monthKinds = []kind[*monthPair]{
 	{"dispatch, and die at some call", 3, (*monthPair).dispatchDying},
 	{"plan, and die at some call", 1, (*monthPair).planDying},
 	{"cancel", 2, (*monthPair).cancel},
-	{"retry now", 5, (*monthPair).retryNow},
-	{"request", 5, (*monthPair).request},
-	{"accept", 3, (*monthPair).accept},
+	{"retry now", 3, (*monthPair).retryNow},
+	{"request", 3, (*monthPair).request},
+	{"accept", 4, (*monthPair).accept},
 	{"roll back", 4, (*monthPair).rollBack},
 	{"change the caps", 3, (*monthPair).changeCaps},
 	{"a workspace is removed, or comes back", 1, (*monthPair).remove},
@@ -42,9 +44,9 @@ var monthKinds = []kind[*monthPair]{
 
 // The product does what lifecycle D says, whatever is done to it in whatever order.
 func TestModelOfMonths(t *testing.T) {
-	checkModel(t, monthKinds, playMonths, "published", "planned", "queued", "running", "validating", "failed job_lost again", "failed job_lost final", "failed source_unavailable again",
+	checkModel(t, monthKinds, playMonths, "published", "planned", "queued", "running", "validating", "failed job_lost again", "failed source_unavailable again", "failed source_unavailable final",
 		"failed validation_mismatch again", "failed validation_mismatch final", "failed validation_refused final", "failed source_changed again", "failed step_died again",
-		"skipped loading", "skipped policy", "skipped workspace_removed", "cancelled operator", "cancelled policy", "cancelled workspace_removed", "rolled back", "generation 2", "accepted and published")
+		"skipped loading", "skipped policy", "cancelled operator", "cancelled policy", "cancelled workspace_removed", "rolled back", "generation 2", "accepted and published")
 }
 
 func playMonths(t *testing.T, moves []move, ends map[string]int) (told []string, err error) {
@@ -54,6 +56,7 @@ func playMonths(t *testing.T, moves []move, ends map[string]int) (told []string,
 		defer p.end()
 		p.caps(3, 1)
 		p.apply("EWR", aMonthly{start: "2040-02", mode: "chunked", drift: true})
+		p.planNow(0, 0)
 		for _, m := range moves {
 			p.model.now = at2ms(w.Now())
 			told = append(told, monthKinds[m.kind].do(p, m.a, m.b))
@@ -120,10 +123,10 @@ func (p *monthPair) once(x *jobExecution, in snapshot.StepInput) {
 	x.answer <- stepAnswer{result, err}
 }
 
-func (p *monthPair) stepOn(a, _ int) string {
+func (p *monthPair) stepOn(a, b int) string {
 	name := oneOf(p.waiting(), a)
 	if name == "" {
-		return "no job waits for a step"
+		return "no job waits for a step: " + p.dispatch(a, b)
 	}
 	x := p.env.jobs[name]
 	in := *x.asked()
@@ -142,6 +145,32 @@ func (p *monthPair) runOut(a, _ int) string {
 		steps += " " + in.Step
 	}
 	return name + " runs to its end:" + steps
+}
+
+// nextAttempt lets time pass until a retry is due, if there is one, claims what may be claimed, and runs a job.
+func (p *monthPair) nextAttempt(a, b int) string {
+	first := ms(0)
+	for _, r := range p.model.runs {
+		if r.Next > p.model.now && (first == 0 || r.Next < first) {
+			first = r.Next
+		}
+	}
+	if first > 0 && first < p.until {
+		time.Sleep(time.Duration(first-p.model.now) * time.Millisecond)
+		p.model.now = first
+	}
+	return "at " + ms2at(p.model.now).Format(time.TimeOnly) + ": " + p.dispatch(a, b) + ", " + p.runOut(a, b)
+}
+
+// rerun asks for a version, or has the checks accepted that the latest failed, and brings it to its end.
+func (p *monthPair) rerun(a, b int) string {
+	told := ""
+	if b&1 == 0 {
+		told = p.accept(a, b|2)
+	} else {
+		told = p.request(a, b)
+	}
+	return told + ", " + p.dispatch(a, b) + ", " + p.runOut(a, b)
 }
 
 func (p *monthPair) stepDying(a, b int) string {
