@@ -1,9 +1,6 @@
 package schedule_test
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -13,46 +10,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
-
-// Several things go wrong in one world. A failure prints its seed: the same seed is the same world.
-func TestStorm(t *testing.T) {
-	t.Parallel()
-	outcomes := map[string]int{}
-	for seed := range uint64(150) {
-		rnd := rand.New(rand.NewPCG(seed, 7))
-		all := []fault{dieBefore, dieAfter, lostBefore, lostAfter, sentTwice}
-		p := path{prepare: func(w *world) {
-			w.hooks.answer = func(string, int) reply {
-				return []reply{ok(), ok(), ok(), status(503), {status: 429, retryAfter: "20"}, {cut: true}, status(500)}[rnd.IntN(7)]
-			}
-		}}
-		w, run := oneRun(t, p, func(outside) fault {
-			if rnd.IntN(25) == 0 {
-				return all[rnd.IntN(len(all))]
-			}
-			return none
-		})
-		name := fmt.Sprintf("seed %d", seed)
-		if err := w.check(run, recipients3...); err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, w.dump())
-		}
-		r := w.run(run)
-		code := failure.Code(r.ErrorCode)
-		if r.State != schedule.Succeeded && !slices.Contains([]failure.Code{failure.DeliveryUnknown, failure.AttemptsExhausted, failure.NeverStarted}, code) {
-			t.Fatalf("%s: %s %s\n%s", name, r.State, code, w.dump())
-		}
-		streak := 0
-		if r.State == schedule.Failed {
-			streak = 1
-		}
-		if s := w.schedule("s"); s.Streak != streak {
-			t.Fatalf("%s: streak %d, want %d", name, s.Streak, streak)
-		}
-		outcomes[fmt.Sprintf("%s %s", r.State, code)]++
-		w.hooks.server.Close()
-	}
-	t.Logf("%v", outcomes)
-}
 
 // The last attempt broke off before it knew that its file had been recorded, or who the recipients are.
 func TestFailKnowsTheFileAndTheRecipients(t *testing.T) {
