@@ -14,5 +14,6 @@
 //   - A transition or a handler: wire it in functions.go, let events.go start it, and add a scenario that goes through it
 //     to the tables in scenarios_*.go. Faults at each of its calls, pairs, random schedules and mutants then follow by
 //     themselves.
-//   - A promise: a function in invariants_*.go, which sees each changed row, or the whole world at its end.
+//   - A promise: a function in promises_*.go, which sees each changed row, step or object, or the whole world; with a world in
+//     promises_*_test.go that breaks it.
 package simulate
