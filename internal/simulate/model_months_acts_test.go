@@ -45,7 +45,7 @@ var monthKinds = []kind[*monthPair]{
 // The product does what lifecycle D says, whatever is done to it in whatever order.
 func TestModelOfMonths(t *testing.T) {
 	checkModel(t, monthKinds, playMonths, "published", "planned", "queued", "running", "validating", "failed job_lost again", "failed source_unavailable again", "failed source_unavailable final",
-		"failed validation_mismatch again", "failed validation_mismatch final", "failed validation_refused final", "failed source_changed again", "failed step_died again",
+		"failed validation_mismatch again", "failed validation_mismatch final", "failed validation_refused final", "failed step_died again",
 		"skipped loading", "skipped policy", "cancelled operator", "cancelled policy", "cancelled workspace_removed", "rolled back", "generation 2", "accepted and published")
 }
 

@@ -79,6 +79,9 @@ func (m *monthModel) generate(id string) (code string) {
 	period, _ := headOfRun(id)
 	delays := m.env.delays(period)
 	for !r.Done {
+		if r.Chunks == 0 {
+			z.seen = m.env.moved
+		}
 		most := 2
 		if r.Mode == "single" {
 			most = len(delays)
@@ -102,7 +105,7 @@ func (m *monthModel) generate(id string) (code string) {
 	if m.env.down {
 		return "source_unavailable"
 	}
-	if !mine && z.version != m.env.moved { // the rows and the control query must be of one view
+	if !mine && z.seen != m.env.moved { // the rows and the control query must be of one view
 		return "source_changed"
 	}
 	if code := m.judge(id); code != "" {
@@ -133,7 +136,7 @@ func (m *monthModel) validate(id string) (code string) {
 		return verdictCode(z.failed)
 	case m.env.down:
 		return "source_unavailable"
-	case r.Mode == "single" && z.version != m.env.moved:
+	case r.Mode == "single" && z.seen != m.env.moved:
 		return "source_changed"
 	}
 	return m.judge(id)

@@ -32,8 +32,9 @@ type aMonthly struct {
 // aReading is what a run's rows cannot tell by themselves: what its generation has read, and what its last verdict found
 // and what was accepted before.
 type aReading struct {
-	version, last, sum, rows int // of the source; last key
-	failed, accepted         string
+	version, seen    int // of the source: when the generation began, and when its first chunk was read
+	last, sum, rows  int // last key
+	failed, accepted string
 }
 
 // supplies are the source and Step Functions: both sides ask them.
