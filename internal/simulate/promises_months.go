@@ -46,7 +46,10 @@ type monthPromises struct {
 	monthView
 	started map[string]bool   // executions, by ARN
 	needed  map[string]string // objects of published versions, by key: the run
+	digests map[string]string // of those objects
 	strange map[string]bool   // ids that a scenario has put into slots by hand
+	scope   monthScope        // of the step that is being checked
+	scopeOf int               // that step's number
 }
 
 // monthView is the table of months in parts.
@@ -65,39 +68,63 @@ func newMonthView() monthView {
 
 func (p *monthPromises) init() {
 	p.monthView, p.started, p.needed, p.strange = newMonthView(), map[string]bool{}, map[string]string{}, map[string]bool{}
+	p.scopeOf, p.digests = -1, map[string]string{}
 }
 
-// take notes a row as it was written. It gives the period, the owner or the partition of chunks that the row is about.
-func (v *monthView) take(it Row) (about any) {
+// aboutRow is what a row of the table of months is about.
+type aboutRow struct {
+	kind    string // a prefix of sort keys, "CAPS", or schema.VersionMark for a version; empty: of no concern here
+	period  snapshot.Period
+	version int
+	run     string
+	owner   string
+	chunks  schema.Partition
+}
+
+func aboutOf(it Row) (a aboutRow) {
 	pk, sk := schema.Partition(Text(it, schema.PK)), Text(it, schema.SK)
-	if run, ok := runOfRow(it); ok {
-		p, version := periodOfRun(run)
-		if v.runs[run] == nil {
-			v.versions[p] = append(v.versions[p], version)
-		}
-		v.runs[run] = it
-		return p
+	if sk == "CAPS" {
+		return aboutRow{kind: sk, owner: strings.TrimPrefix(string(pk), schema.OwnerScope)}
+	}
+	if strings.HasPrefix(sk, schema.ChunkPrefix) {
+		return aboutRow{kind: schema.ChunkPrefix, chunks: pk}
 	}
 	workspace, typ, series := schema.SeriesOf(pk)
-	p := snapshot.Period{Series: snapshot.Series{Workspace: workspace, Type: typ}}
-	switch prefix, month, _ := strings.Cut(sk, "#"); {
-	case series && prefix+"#" == schema.PeriodPrefix:
-		p.Month = monthOf(month)
-		v.heads[p] = it
-		return p
-	case series && prefix+"#" == schema.CurrentPrefix:
-		p.Month = monthOf(month)
-		v.current[p] = it
-		return p
-	case sk == "CAPS":
-		owner := strings.TrimPrefix(string(pk), schema.OwnerScope)
-		v.caps[owner] = it
-		return owner
-	case prefix+"#" == schema.ChunkPrefix:
-		v.chunks[string(pk)] = append(v.chunks[string(pk)], it)
-		return pk
+	for _, kind := range []string{schema.PeriodPrefix, schema.CurrentPrefix} {
+		rest, is := strings.CutPrefix(sk, kind)
+		if !series || !is {
+			continue
+		}
+		month, version, versioned := strings.Cut(rest, schema.VersionMark)
+		a = aboutRow{kind: kind, period: snapshot.Period{Series: snapshot.Series{Workspace: workspace, Type: typ}, Month: monthOf(month)}}
+		if versioned {
+			n, err := strconv.Atoi(version)
+			if err != nil {
+				panic(err) // a key of ours
+			}
+			a.kind, a.version, a.run, a.owner = schema.VersionMark, n, schema.SnapshotID(workspace, typ, month, n), Text(it, schema.OwnerOf)
+		}
 	}
-	return nil
+	return a
+}
+
+// take notes a row as it was written.
+func (v *monthView) take(it Row) {
+	switch a := aboutOf(it); a.kind {
+	case schema.VersionMark:
+		if v.runs[a.run] == nil {
+			v.versions[a.period] = append(v.versions[a.period], a.version)
+		}
+		v.runs[a.run] = it
+	case schema.PeriodPrefix:
+		v.heads[a.period] = it
+	case schema.CurrentPrefix:
+		v.current[a.period] = it
+	case "CAPS":
+		v.caps[a.owner] = it
+	case schema.ChunkPrefix:
+		v.chunks[string(a.chunks)] = append(v.chunks[string(a.chunks)], it)
+	}
 }
 
 func monthOf(text string) calendar.Month {

@@ -2,6 +2,8 @@ package simulate
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +16,9 @@ import (
 
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
 // monthScope are the periods, owners and partitions of chunks that a step was about.
@@ -23,31 +28,41 @@ type monthScope struct {
 	chunks  map[schema.Partition]bool
 }
 
-func monthsIn(changes []Change) monthScope {
-	t := monthScope{map[snapshot.Period]bool{}, map[string]bool{}, map[schema.Partition]bool{}}
+func newMonthScope() monthScope {
+	return monthScope{map[snapshot.Period]bool{}, map[string]bool{}, map[schema.Partition]bool{}}
+}
+
+// inStep is the scope of the step's changes; each of its rules asks for it.
+func (w *World) inStep(changes []Change) monthScope {
+	if len(changes) == 0 {
+		return monthScope{}
+	}
+	if w.months.scopeOf == w.checks {
+		return w.months.scope
+	}
+	s := newMonthScope()
 	for _, c := range changes {
 		if c.Table != Snapshots || c.New == nil {
 			continue
 		}
-		v := newMonthView()
-		switch about := v.take(c.New).(type) {
-		case snapshot.Period:
-			t.periods[about] = true
-			for _, run := range v.runs {
-				t.owners[Text(run, schema.OwnerOf)] = true
-			}
-		case string:
-			t.owners[about] = true
-		case schema.Partition:
-			t.chunks[about] = true
+		a := aboutOf(c.New)
+		if a.period.Type != "" {
+			s.periods[a.period] = true
+		}
+		if a.owner != "" {
+			s.owners[a.owner] = true
+		}
+		if a.chunks != "" {
+			s.chunks[a.chunks] = true
 		}
 	}
-	return t
+	w.months.scope, w.months.scopeOf = s, w.checks
+	return s
 }
 
 // all is what a whole view is about.
 func (v *monthView) all() monthScope {
-	t := monthsIn(nil)
+	t := newMonthScope()
 	for p := range v.heads {
 		t.periods[p] = true
 	}
@@ -122,7 +137,7 @@ func audited(changes []Change, move string) bool {
 
 // recorded: a month's cursor is the number of its generation's chunks, whose numbers have no gap, and has their rows.
 func recorded(w *World, changes []Change) error {
-	t := monthsIn(changes)
+	t := w.inStep(changes)
 	if len(t.periods)+len(t.chunks) == 0 {
 		return nil
 	}
@@ -182,7 +197,7 @@ func slotted(w *World, changes []Change) error {
 			}
 		}
 	}
-	return w.months.slotted(monthsIn(changes), w.months.strange)
+	return w.months.slotted(w.inStep(changes), w.months.strange)
 }
 
 // taken checks a change of an owner's slots against its caps: each of the months that it adds, one in a transaction.
@@ -229,7 +244,7 @@ func (v *monthView) slotted(t monthScope, strange map[string]bool) error {
 
 // headed: a head names the latest version and the one that has not settled, if there is one, and how the latest has settled;
 // a period of which something is published is not late.
-func headed(w *World, changes []Change) error { return w.months.headed(monthsIn(changes)) }
+func headed(w *World, changes []Change) error { return w.months.headed(w.inStep(changes)) }
 
 func (v *monthView) headed(t monthScope) error {
 	for p := range t.periods {
@@ -275,13 +290,17 @@ func published(w *World, changes []Change) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", run, err)
 		}
-		w.months.needed[snapshot.ManifestKey(snapshot.Period{Series: snapshot.Series{Workspace: m.Workspace, Type: m.Type}, Month: m.Month}, m.Version, Text(c.New, schema.Manifest))] = run
+		p, version := periodOfRun(run)
+		hash := Text(c.New, schema.Manifest)
+		w.months.needs(run, snapshot.ManifestKey(p, version, hash), hash)
 		for _, chunk := range m.Chunks {
-			w.months.needed[chunk.Object] = run
+			w.months.needs(run, chunk.Object, chunk.SHA256)
 		}
 	}
 	return nil
 }
+
+func (p *monthPromises) needs(run, key, digest string) { p.needed[key], p.digests[key] = run, digest }
 
 // readable reads a published version to its end, every digest being checked, and compares it with the source.
 func (w *World) readable(run string) (snapshot.Manifest, error) {
@@ -400,13 +419,17 @@ func everyMonthSettled(w *World) error {
 	return nil
 }
 
-// allReadable: whatever was published can be read to its end, and is what it was.
+// allReadable: every object of what was published is there, with the digest that was recorded; its rows were read when it
+// was published.
 func allReadable(w *World) error {
-	for _, id := range slices.Sorted(maps.Keys(w.months.runs)) {
-		if stateOf(w.months.runs[id]) == snapshot.Published {
-			if _, err := w.readable(id); err != nil {
-				return fmt.Errorf("%s: %w", id, err)
-			}
+	for key, run := range w.months.needed {
+		out, err := w.S3.GetObject(background, &s3.GetObjectInput{Bucket: aws.String(MonthFiles), Key: &key})
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", run, key, err)
+		}
+		body, err := io.ReadAll(out.Body)
+		if sum := sha256.Sum256(body); err != nil || hex.EncodeToString(sum[:]) != w.months.digests[key] {
+			return fmt.Errorf("%s: %s has other bytes than were published: %v", run, key, err)
 		}
 	}
 	return nil
