@@ -19,6 +19,19 @@ var regressions = []struct {
 		"a claim holds to both caps as it read them", linear(slots, 68)},
 	{"a run whose schedule was deleted, or paused for its source, before it began was delivered nevertheless, where its first attempt broke off before it looked at the schedule",
 		"a run is in work once it has its file or has asked a recipient, not once it was begun", crash("deleted while queued", 66, LostRequest)},
+	{"a run without a file that had no attempt left was settled although its frozen last holder had just recorded one: no recipient was given up, and the holder asked them after the run had failed",
+		"who fails a run without a file fails it only while none is recorded", order("exhaust, no attempt left × deliver, lease over/0s/B4A7BA")},
+}
+
+// order replays two workers' calls in one order.
+func order(of string) func(*testing.T) error {
+	return func(t *testing.T) error {
+		p, skew, path, err := parseReplay(of)
+		if err == nil {
+			_, err = p.Play(t, skew, path)
+		}
+		return err
+	}
 }
 
 // linear replays a history of a seed and checks it.
