@@ -13,6 +13,7 @@ import (
 // another that refuses as well.
 func parts(t *testing.T, b *bench) {
 	t.Run("an act sent again after another's", func(t *testing.T) { actsWithoutAState(t, b) })
+	t.Run("a schedule that changes under a settle", func(t *testing.T) { settledMeanwhile(t, b) })
 	t.Run("acceptance that comes after a person's word", func(t *testing.T) { acceptedTooLate(t, b) })
 }
 
