@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"almanac/internal/failure"
+	"almanac/internal/failure/failuretest"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
@@ -14,6 +16,39 @@ import (
 func parts(t *testing.T, b *bench) {
 	t.Run("an act sent again after another's", func(t *testing.T) { actsWithoutAState(t, b) })
 	t.Run("a schedule that changes under a settle", func(t *testing.T) { settledMeanwhile(t, b) })
+	t.Run("feedback whose write never came there", func(t *testing.T) {
+		p := b.place()
+		before := world{}.add(p.subKey(), subRow(p, "submitted"))
+		b.write(t, before)
+		b.tap.reset()
+		b.tap.before = func(n int, _ string) error {
+			if n == 0 {
+				return timedOut()
+			}
+			return nil
+		}
+		err := b.RecordFeedback(t.Context(), newSubmission(p), bounced)
+		b.tap.reset()
+		failuretest.Want(t, err, failure.StoreUnavailable)
+		if d := diff(b.read(t, p), before); d != "" {
+			t.Error(d)
+		}
+	})
+	t.Run("an attempt on a run that has settled", func(t *testing.T) {
+		p := b.place()
+		b.write(t, withSchedule("succeeded", nil)(p))
+		r, err := b.Run(t.Context(), p.run())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := b.read(t, p)
+		if _, err = b.Begin(t.Context(), r, schedule.Lease{Token: "worker-9", Now: wall, End: wall.Add(time.Minute), Wake: wall.Add(time.Hour)}); !schedule.IsConflict(err) {
+			t.Errorf("got %v, want a Conflict", err)
+		}
+		if d := diff(b.read(t, p), before); d != "" {
+			t.Error(d)
+		}
+	})
 	t.Run("acceptance that comes after a person's word", func(t *testing.T) { acceptedTooLate(t, b) })
 }
 
@@ -24,6 +59,7 @@ func snapshotParts(t *testing.T, b *bench) {
 	t.Run("a roll back that read no current version", func(t *testing.T) { rolledBackFromNothing(t, b) })
 	t.Run("N4 a row that another job left alike", func(t *testing.T) { leftAlike(t, b, monthly(b)) })
 	t.Run("a start that knows no execution", func(t *testing.T) { executionKept(t, b) })
+	t.Run("writes that never came there", func(t *testing.T) { neverCame(t, b) })
 	t.Run("an owner saved again after another's", func(t *testing.T) {
 		p := b.place()
 		save := func(id, name string) {
@@ -144,6 +180,45 @@ func leftAlike(t *testing.T, b *bench, s subject) {
 	}
 	if tried < 9 {
 		t.Errorf("%d ways were tried, want one of each event at least", tried)
+	}
+}
+
+// neverCame fails the writes that no table has before their effect: an error, and rows as they were.
+func neverCame(t *testing.T, b *bench) {
+	series := func(p place) snapshot.SeriesRow {
+		return snapshot.SeriesRow{Series: p.period().Series, Owner: p.schedule, Scope: snapshot.Scope{Owner: p.schedule}, Next: may, PlanAt: wall}
+	}
+	for name, do := range map[string]func(p place) error{
+		"save an owner": func(p place) error {
+			return b.ledger().SaveOwner(t.Context(), snapshot.Owner{ID: p.schedule, Name: "x", Cap: 9}, monthAct(p.schedule, "save owner"))
+		},
+		"make a series":                 func(p place) error { return b.ledger().PutSeries(t.Context(), series(p), lateSince) },
+		"plan a month of a new owner":   func(p place) error { return b.ledger().Plan(t.Context(), firstPlanning(p, "planner-1")) },
+		"free a slot of no run's":       func(p place) error { return b.ledger().Free(t.Context(), p.schedule, "no id of ours") },
+		"note that a run is cleaned up": func(p place) error { return b.ledger().Cleaned(t.Context(), p.snapshot()) },
+	} {
+		p := b.place()
+		before := b.read(t, p)
+		struck := false
+		b.tap.reset()
+		b.tap.before = func(_ int, operation string) error {
+			if struck || !isWrite(operation) {
+				return nil
+			}
+			struck = true
+			return timedOut()
+		}
+		err := do(p)
+		b.tap.reset()
+		if !struck {
+			t.Errorf("%s: wrote nothing", name)
+		}
+		if !failure.Is(err, failure.StoreUnavailable) {
+			t.Errorf("%s: got %v, want %s", name, err, failure.StoreUnavailable)
+		}
+		if d := diff(b.read(t, p), before); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
 	}
 }
 

@@ -73,21 +73,25 @@ func slots(t *testing.T, b *bench) {
 			t.Error(d)
 		}
 	})
-	t.Run("N2 caps that were lowered since they were read", func(t *testing.T) {
+	t.Run("N2 caps that were changed since they were read", func(t *testing.T) {
 		for name, c := range map[string]struct {
 			backfill bool
 			read     snapshot.Owner
+			stands   int // for backfills
 		}{
-			"all":                    {false, snapshot.Owner{Cap: 9, Backfill: 2}},
-			"all, without backfills": {false, snapshot.Owner{Cap: 9}},
-			"all, for a backfill":    {true, snapshot.Owner{Cap: 9, Backfill: 2}},
-			"backfills":              {true, snapshot.Owner{Cap: 5, Backfill: 3}},
+			"all":                              {false, snapshot.Owner{Cap: 9, Backfill: 2}, 2},
+			"all, without backfills":           {false, snapshot.Owner{Cap: 9}, 0},
+			"all, for a backfill":              {true, snapshot.Owner{Cap: 9, Backfill: 2}, 2},
+			"backfills":                        {true, snapshot.Owner{Cap: 5, Backfill: 3}, 2},
+			"backfills, where there were none": {false, snapshot.Owner{Cap: 5}, 2},
+			"backfills, under a current month": {false, snapshot.Owner{Cap: 5, Backfill: 3}, 2},
 		} {
 			p, r := b.month(t, "planned", row{schema.Backfill: c.backfill})
+			b.write(t, world{}.add(p.capsKey(), ownerRow(p, others, []string{"other-2"}).with(row{schema.BackfillCap: c.stands})))
 			before := b.read(t, p)
 			_, err := b.ledger().Claim(t.Context(), r, c.read, wall)
-			if c := refusedWith(t, err); c.caps == nil || c.caps.Cap != 5 || c.caps.Owner.Backfill != 2 {
-				t.Errorf("%s: the refusal tells %+v, want the caps as they stand", name, c)
+			if told := refusedWith(t, err); told.caps == nil || told.caps.Cap != 5 || told.caps.Owner.Backfill != c.stands {
+				t.Errorf("%s: the refusal tells %+v, want the caps as they stand", name, told)
 			}
 			if d := diff(b.read(t, p), before); d != "" {
 				t.Errorf("%s: a refused claim changed rows:\n%s", name, d)
