@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/smithy-go"
@@ -36,15 +37,29 @@ const (
 	SentAgain        // its reply is lost, and the SDK sends it again by itself
 	Zombie           // the process is frozen; its work is done elsewhere, to the end; then it is thawed and goes on
 	LostRequest      // nothing happened, but the caller sees a time-out, as with a lost reply, and goes on
+	Conflicted       // nothing happened: DynamoDB was at work on another write of the same item
 )
 
 // Forms are the ways in which a call can go wrong.
-var Forms = []Form{DieBefore, DieAfter, LostReply, Refused, Outage, Deadline, Late, SentAgain, Zombie, LostRequest}
+var Forms = []Form{DieBefore, DieAfter, LostReply, Refused, Outage, Deadline, Late, SentAgain, Zombie, LostRequest, Conflicted}
 
 var formNames = map[Form]string{AsAsked: "as asked", DieBefore: "die-before", DieAfter: "die-after", LostReply: "lost-reply", Refused: "refused", Outage: "outage",
-	Deadline: "deadline", Late: "late", SentAgain: "sent-again", Zombie: "zombie", LostRequest: "lost-request"}
+	Deadline: "deadline", Late: "late", SentAgain: "sent-again", Zombie: "zombie", LostRequest: "lost-request", Conflicted: "conflicted"}
 
 func (f Form) String() string { return formNames[f] }
+
+// Strikes reports whether a form can befall a call of this name as something of its own. A read has no effect, so that it
+// is all the same whether it comes about before its process dies, before its reply is lost, or twice.
+func (f Form) Strikes(name string) bool {
+	writes := (&Call{Name: name}).Writes()
+	switch f {
+	case DieAfter, SentAgain, LostRequest:
+		return writes
+	case Conflicted:
+		return writes && service(name) == memcloud.ServiceDynamoDB
+	}
+	return true
+}
 
 // ParseForm reads a form's name.
 func ParseForm(name string) (Form, error) {
@@ -89,6 +104,23 @@ func refusal(name string) error {
 	code := map[string]string{memcloud.ServiceDynamoDB: "ThrottlingException", memcloud.ServiceS3: "SlowDown", memcloud.ServiceSQS: "RequestThrottled",
 		memcloud.ServiceStates: "ThrottlingException", "Lambda": "TooManyRequestsException", "SES": "Throttling"}[service(name)]
 	return &smithy.GenericAPIError{Code: code, Message: "Rate exceeded", Fault: smithy.FaultServer}
+}
+
+// conflict is what DynamoDB answers while another write of the same item is under way: single writes by a type of their
+// own, transactions among their reasons.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-conflict-handling
+func conflict(input any) error {
+	message := aws.String("Transaction is ongoing for the item")
+	in, ok := input.(*dynamodb.TransactWriteItemsInput)
+	if !ok {
+		return &types.TransactionConflictException{Message: message}
+	}
+	reasons := make([]types.CancellationReason, len(in.TransactItems))
+	for i := range reasons {
+		reasons[i].Code = aws.String("None")
+	}
+	reasons[0] = types.CancellationReason{Code: aws.String("TransactionConflict"), Message: message}
+	return &types.TransactionCanceledException{Message: aws.String("Transaction cancelled, please refer cancellation reasons for specific reasons"), CancellationReasons: reasons}
 }
 
 // keyOf says what a request is about.

@@ -53,7 +53,10 @@ func (s *storm) fault(c *Call) Form {
 	if c.N > s.calm || s.r.IntN(s.odds) != 0 {
 		return AsAsked
 	}
-	return Forms[s.r.IntN(len(Forms))]
+	if f := Forms[s.r.IntN(len(Forms))]; f.Strikes(c.Name) {
+		return f
+	}
+	return AsAsked
 }
 
 func (s *storm) of(n int) bool { return s.r.IntN(n) == 0 }

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -40,6 +41,12 @@ type Outcome struct {
 	Trace []string
 	Calls int
 }
+
+// made takes a line of a trace apart: who made the call, its name and what it is about.
+var made = regexp.MustCompile(`call \d+: (.+ \d+), its call \d+: (\S+) ?(\S*)`)
+
+// Name is that of the n-th call.
+func (o Outcome) Name(n int) string { return made.FindStringSubmatch(o.Trace[n-1])[2] }
 
 // Play runs a scenario in a world of its own; arrange, if not nil, sets faults and choices before anything happens.
 func (s Scenario) Play(t *testing.T, arrange func(*World)) (o Outcome, err error) {
