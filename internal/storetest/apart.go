@@ -177,6 +177,14 @@ func listBeforeRow(t *testing.T, b *bench) {
 	}
 	two := versionOf(p, 2)
 	two.Recipients = longList(700)
+	s.down = failure.New(failure.FileUnavailable, "down on purpose")
+	b.tap.reset()
+	failuretest.Want(t, b.EditSchedule(t.Context(), two, sched, sched.NextDue, nil, expires, actOf(p.schedule, "act-2", "edit")), failure.FileUnavailable)
+	failuretest.Want(t, b.PutGroup(t.Context(), groupOf(p.schedule, 1, longList(600)...), onGroup(p.schedule, "act-1")), failure.FileUnavailable)
+	if n := b.tap.writes.Load(); n != 0 {
+		t.Errorf("%d writes although the list is not kept", n)
+	}
+	s.down = nil
 	b.tap.reset()
 	if err := b.EditSchedule(t.Context(), two, sched, sched.NextDue, nil, expires, actOf(p.schedule, "act-2", "edit")); err != nil {
 		t.Fatal(err)

@@ -34,6 +34,22 @@ func parts(t *testing.T, b *bench) {
 			t.Error(d)
 		}
 	})
+	t.Run("a settle beside a schedule that cannot be read", func(t *testing.T) {
+		p := b.place()
+		b.write(t, withSchedule("running", row{schema.LeaseOwner: "worker-1"})(p).add(p.scheduleKey(), scheduleRow(p, "active").with(row{schema.NextDueAt: "soon"})))
+		r, err := b.Run(t.Context(), p.run())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := b.read(t, p)
+		err = b.Settle(t.Context(), r, schedule.Lease{Token: "worker-1", Now: wall}, schedule.Outcome{Event: schedule.Fail, Code: failure.QueryInvalid})
+		if err == nil || schedule.IsConflict(err) {
+			t.Errorf("got %v, want an error that names the row", err)
+		}
+		if d := diff(b.read(t, p), before); d != "" {
+			t.Error(d)
+		}
+	})
 	t.Run("an attempt on a run that has settled", func(t *testing.T) {
 		p := b.place()
 		b.write(t, withSchedule("succeeded", nil)(p))
@@ -101,6 +117,19 @@ func actsWithoutAState(t *testing.T, b *bench) {
 		t.Errorf("the source is of %q, %v; want what was saved last", got.Engine, err)
 	}
 	b.audited(t, "source twice", 2)
+	must(t, b.RecordDead(t.Context(), schedule.DeadLetter{MessageID: "twice", At: wall}, expires))
+	r := func(id string, at time.Time) {
+		t.Helper()
+		a := actOf("dead letter twice", id, "redrive")
+		a.At = at
+		must(t, b.Redriven(t.Context(), "twice", a))
+	}
+	r("act-1", wall.Add(time.Minute))
+	r("act-2", wall.Add(time.Hour))
+	r("act-1", wall.Add(time.Minute))
+	if got, err := b.DeadLetter(t.Context(), "twice"); err != nil || !got.RedrivenAt.Equal(wall.Add(time.Hour)) {
+		t.Errorf("redriven at %s, %v; want the last time", got.RedrivenAt, err)
+	}
 }
 
 // acceptedTooLate lets a person resolve an unknown between the two writes of an answer that comes late.
