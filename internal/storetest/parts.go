@@ -50,6 +50,20 @@ func parts(t *testing.T, b *bench) {
 			t.Error(d)
 		}
 	})
+	t.Run("a released run comes out of the dead-letter queue before its time", func(t *testing.T) {
+		p := b.place()
+		b.write(t, withSchedule("running", row{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: wall.Add(time.Hour)})(p))
+		r, err := b.Run(t.Context(), p.run())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Reoffer(t.Context(), r, wall, wall.Add(2*time.Hour), true); err != nil {
+			t.Errorf("%v, want it offered again", err)
+		}
+		if r, err = b.Run(t.Context(), p.run()); err != nil || !r.WakeAt.Equal(wall.Add(2*time.Hour)) || r.DeadLetters != 1 {
+			t.Errorf("%+v, %v; want its wake_at moved and the visit counted", r, err)
+		}
+	})
 	t.Run("an attempt on a run that has settled", func(t *testing.T) {
 		p := b.place()
 		b.write(t, withSchedule("succeeded", nil)(p))
