@@ -11,6 +11,7 @@ import (
 	"almanac/internal/failure"
 	"almanac/internal/failure/failuretest"
 	"almanac/internal/schedule"
+	"almanac/internal/schema"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -37,6 +38,7 @@ func faults(t *testing.T, b *bench) {
 	t.Run("S8 a refused condition decides, whatever happened beside it", func(t *testing.T) { reasons(t, b) })
 	t.Run("S9 applied, reply lost, sent again", func(t *testing.T) { sentAgain(t, b, runs(b), submissions(b), schedules(b)) })
 	t.Run("a caller who gives up while the store waits", func(t *testing.T) { givesUp(t, b) })
+	t.Run("reads that are throttled", func(t *testing.T) { throttledReads(t, b) })
 	t.Run("a request that DynamoDB does not understand", func(t *testing.T) { misunderstood(t, b) })
 }
 
@@ -249,6 +251,58 @@ func givesUp(t *testing.T, b *bench) {
 	}
 	if d := diff(b.read(t, p), before); d != "" {
 		t.Error(d)
+	}
+}
+
+// throttledReads refuses each kind of read for its rate: it is made again as often as a write, and no more, and not once its
+// caller has gone.
+func throttledReads(t *testing.T, b *bench) {
+	p := b.place()
+	for operation, read := range map[string]func(context.Context) error{
+		"GetItem": func(ctx context.Context) error { _, err := b.Control(ctx); return err },
+		"Query":   func(ctx context.Context) error { _, err := b.Submissions(ctx, p.run()); return err },
+		"BatchGetItem": func(ctx context.Context) error {
+			_, err := b.BeforeNotice(ctx, schema.NoticeID(p.run(), "failed", "email", "hash"))
+			return err
+		},
+	} {
+		for _, c := range []struct {
+			name         string
+			refused      int // how often
+			gone         bool
+			calls, waits int
+		}{{"six times", 6, false, 7, 6}, {"without end", 1000, false, 7, 6}, {"the caller gone", 1000, true, 1, 1}} {
+			t.Run(operation+", "+c.name, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				b.tap.reset()
+				b.pauses.asked = nil
+				b.tap.before = func(n int, asked string) error {
+					if asked != operation {
+						t.Errorf("%s, want %s", asked, operation)
+					}
+					if c.gone {
+						cancel()
+					}
+					if n < c.refused {
+						return throttled()
+					}
+					return nil
+				}
+				err := read(ctx)
+				calls := int(b.tap.calls.Load())
+				b.tap.reset()
+				if c.refused > 6 {
+					failuretest.Want(t, err, failure.StoreThrottled)
+				} else if err != nil && !errors.Is(err, schedule.ErrNotFound) {
+					t.Errorf("%v, want what stands there", err)
+				}
+				if calls != c.calls || len(b.pauses.asked) != c.waits {
+					t.Errorf("%d calls and %d pauses, want %d and %d", calls, len(b.pauses.asked), c.calls, c.waits)
+				}
+				b.bounded(t)
+			})
+		}
 	}
 }
 
