@@ -201,8 +201,8 @@ func (r Run) LeaseLive(now time.Time) bool {
 	return r.State == Running && r.LeaseOwner != "" && !now.After(r.LeaseEnd)
 }
 
-// rest is how long a released run still waits for its next attempt; 0: it does not. Whoever was asked to offer it since, or
-// to stop it, does not wait.
+// rest is how long a released run still waits for its next attempt; 0 or less: it does not. One that was offered again since,
+// or that a person asked to stop, does not wait.
 func (r Run) rest(now time.Time, t Timing) time.Duration {
 	if r.State != Running || r.LeaseOwner != "" || r.Offers > 0 || r.DeadLetters > 0 || r.StopBy != "" {
 		return 0

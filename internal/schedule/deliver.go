@@ -382,7 +382,7 @@ func (w *work) define(ctx context.Context) error {
 func (w *work) calledOff(s Schedule, expired bool) *failure.Failure {
 	switch {
 	case expired, s.State == Deleted:
-		return failure.New(failure.ScheduleDeleted, "schedule %s was deleted before this run began", w.run.Schedule)
+		return failure.New(failure.ScheduleDeleted, "schedule %s was deleted before this run had asked anybody", w.run.Schedule)
 	case s.State == Paused && s.PausedBy == System && pausesRuns(s.PauseReason):
 		return failure.New(failure.Code(s.PauseReason), "schedule %s is paused: %s", s.ID, s.PauseReason)
 	}
@@ -390,12 +390,13 @@ func (w *work) calledOff(s Schedule, expired bool) *failure.Failure {
 }
 
 // inWork reports whether an earlier attempt made the run's file, or asked a recipient. One that only took the lease may
-// have died before it looked at the schedule: then this one is the first that does.
+// have died before it looked at the schedule: then this one is the first that does. A retry may have its file from the run
+// that it repeats: it is in work once it has asked somebody.
 func (w *work) inWork(ctx context.Context) (bool, error) {
 	if w.run.Attempts <= 1 {
 		return false, nil
 	}
-	if w.run.File != nil && w.run.RetryOf == "" { // a retry brings its file
+	if w.run.File != nil && w.run.RetryOf == "" {
 		return true, nil
 	}
 	subs, err := w.Ledger.Submissions(ctx, w.id)

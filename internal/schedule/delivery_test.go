@@ -596,8 +596,8 @@ func TestV20DeletedBeforeAnAttemptLooked(t *testing.T) {
 			}
 			w.quiet()
 			r := w.wantState(run, schedule.Failed, failure.ScheduleDeleted)
-			if len(w.hooks.posts) != n || r.Attempts < 3 {
-				t.Errorf("%d requests, %d attempts", len(w.hooks.posts)-n, r.Attempts)
+			if len(w.hooks.posts) != n || r.Attempts < 3 || r.ErrorText != "schedule s was deleted before this run had asked anybody" {
+				t.Errorf("%d requests, %d attempts, %q", len(w.hooks.posts)-n, r.Attempts, r.ErrorText)
 			}
 		})
 	}

@@ -302,7 +302,8 @@ func (e *Editor) Resume(ctx context.Context, id, reason, by string) (Schedule, e
 	})
 }
 
-// Delete ends a schedule. Its item stays until its runs expire; a run not begun fails as schedule_deleted.
+// Delete ends a schedule. Its item stays until its runs expire; a run that is not in work yet fails as
+// schedule_deleted.
 func (e *Editor) Delete(ctx context.Context, id, reason, by string) error {
 	if ps := needReason(reason); ps != nil {
 		return ps
