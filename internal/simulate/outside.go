@@ -431,4 +431,5 @@ func (d *Data) mend() {
 	defer d.mu.Unlock()
 	d.Lost = 0
 	d.moved++
+	d.held = append(d.held, maps.Clone(d.months))
 }
