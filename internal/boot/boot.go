@@ -26,6 +26,7 @@ import (
 	"almanac/internal/store"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -59,7 +60,7 @@ func Start(ctx context.Context, need ...string) (*Function, error) {
 		return nil, fmt.Errorf("AWS configuration: %w", err)
 	}
 	f := &Function{Config: cfg, AWS: ac, Log: NewLogger(os.Stdout), Count: NewMetrics(os.Stdout, cfg.Metrics, cfg.Stage, time.Now)}
-	f.Store = store.New(dynamodb.NewFromConfig(ac), cfg.SchedulesTable, cfg.Stage)
+	f.Store = store.New(f.dynamo(), cfg.SchedulesTable, cfg.Stage)
 	if cfg.FilesBucket != "" {
 		f.Store.Lists = bucket.Lists{API: f.objects(), Bucket: cfg.FilesBucket}
 	}
@@ -159,6 +160,15 @@ func (f *Function) sources(objects *s3.Client) *Sources {
 // objects is the S3 client. The local clouds serve buckets by path only.
 func (f *Function) objects() *s3.Client {
 	return s3.NewFromConfig(f.AWS, func(o *s3.Options) { o.UsePathStyle = f.Config.Local != "" })
+}
+
+// dynamo is the DynamoDB client. The store tries again by itself what is throttled, so the SDK does so once only, and soon:
+// its own tries and pauses (three, up to 20 s: https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html)
+// would multiply the store's.
+func (f *Function) dynamo() *dynamodb.Client {
+	return dynamodb.NewFromConfig(f.AWS, func(o *dynamodb.Options) {
+		o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) { s.MaxAttempts, s.MaxBackoff = 2, 500*time.Millisecond })
+	})
 }
 
 // prefixed reads a stage's own secrets.

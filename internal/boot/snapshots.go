@@ -10,7 +10,6 @@ import (
 	"almanac/internal/store"
 
 	"github.com/aws/aws-lambda-go/lambda/messages"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 )
@@ -73,7 +72,7 @@ func (s Stepper) Step(ctx context.Context, in snapshot.StepInput) (snapshot.Resu
 func objectToken() string { return hex.EncodeToString(Entropy()) }
 
 func (f *Function) snapshots() *store.Snapshots {
-	return store.NewSnapshots(dynamodb.NewFromConfig(f.AWS), f.Config.SnapshotsTable, f.Store)
+	return store.NewSnapshots(f.dynamo(), f.Config.SnapshotsTable, f.Store)
 }
 
 func (f *Function) snapshotClocks() snapshot.Clocks {
