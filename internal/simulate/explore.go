@@ -218,7 +218,7 @@ func (m *meeting) make(code byte) {
 	m.path = append(m.path, code)
 	side, n := int(code>>6), int(code&63)
 	if side == timePasses {
-		m.Pass(m.Now().Add(DeliverTime))
+		m.wait()
 		return
 	}
 	for _, c := range m.waiting() {
@@ -233,6 +233,21 @@ func (m *meeting) make(code byte) {
 		}
 	}
 	m.Failf("there is no move %s", pathText(m.path))
+}
+
+// wait lets time pass until a worker that waits goes on, or is over.
+func (m *meeting) wait() {
+	select { // a signal of what has been seen already
+	case <-m.arrived:
+	default:
+	}
+	select {
+	case <-m.arrived:
+	case <-time.After(DeliverTime):
+		m.Failf("nothing goes on by itself within %s", DeliverTime)
+	}
+	synctest.Wait()
+	m.checkChanged()
 }
 
 // now is the state that decides how the meeting goes on.

@@ -97,6 +97,26 @@ func consumerPairs() []Pair {
 			a, b = w.zombie(settling())
 			return a, w.upTo(b, settling())
 		}},
+		{Name: "refused once × deliver", Ended: ended, New: func(w *World) (a, b func() *Worker) {
+			w.Hooks.Answer = replies("b", Reply{Status: 503})
+			w.admit(Once("s", "b"))
+			a = w.take(queueRuns)
+			return a, a
+		}},
+		{Name: "refused once × sweep", Ended: ended, New: func(w *World) (a, b func() *Worker) {
+			w.Hooks.Answer = replies("b", Reply{Status: 503})
+			w.admit(Once("s", "b"))
+			a = w.take(queueRuns)
+			w.later(6 * time.Minute)
+			return a, w.rule(ruleDispatch)
+		}},
+		{Name: "notice × notice", Ended: ended, New: func(w *World) (a, b func() *Worker) {
+			a = w.notice()
+			return a, a
+		}},
+		{Name: "notice × sweep", Ended: ended, New: func(w *World) (a, b func() *Worker) {
+			return w.notice(), w.rule(ruleDispatch)
+		}},
 		against("stop", two(), stop),
 		against("pause", two(), pause),
 		against("edit", two(), apply(Once("s", "b", "c"))),
@@ -119,7 +139,18 @@ func consumerPairs() []Pair {
 	}
 }
 
-// letters are the n-th visit of a run to the dead letters, and another message of it in its queue.
+// notice leaves what a failed run has to tell in the outbox, until the sweep has sent a message for it.
+func (w *World) notice() func() *Worker {
+	w.admit(telling(wrong(Once("s", "b"))))
+	k := w.take(queueRuns)()
+	w.drive(k, after(settling()))
+	w.dies(k)
+	w.later(6 * time.Minute)
+	w.tick()
+	return w.take(queueRuns)
+}
+
+// deadLetter is the n-th visit of a run to the dead letters, and another message of it in its queue.
 func (w *World) deadLetter(n int) (letter, message func() *Worker) {
 	message = w.take(queueRuns)
 	for range n - 1 {
@@ -158,6 +189,13 @@ func letterPairs() []Pair {
 		}},
 		{Name: "exhaust, no attempt left × deliver", Ended: ended, New: func(w *World) (a, b func() *Worker) {
 			b = w.exhausted()
+			w.send(queueDead, schedule.EncodeMessage(FirstRun("s")))
+			return w.take(queueDead), b
+		}},
+		{Name: "exhaust, no attempt left × deliver, lease over", Ended: ended, New: func(w *World) (a, b func() *Worker) {
+			w.Schedule.MaxAttempts = 1
+			w.admit(two())
+			b, _ = w.zombie(leased())
 			w.send(queueDead, schedule.EncodeMessage(FirstRun("s")))
 			return w.take(queueDead), b
 		}},
@@ -257,6 +295,8 @@ func peoplePairs() []Pair {
 		acts("resolve × resolve", resolve("a@example.com", "skipped"), resolve("a@example.com", "submitted")),
 		acts("retry × retry of one key", again("one"), again("one")),
 		acts("retry × retry", again("one"), again("two")),
+		acts("retry × resolve", retry(schedule.RetryRequest{IncludeUnknown: []string{hash("a@example.com")}}), resolve("a@example.com", "submitted")),
+		acts("retry × resend", retry(schedule.RetryRequest{IncludeUnknown: []string{hash("a@example.com")}}), resend("a@example.com")),
 		onWish("resending × resending", nil),
 		onWish("resending × resolve", func(w *World) func() *Worker {
 			return w.does("resolve", resolve("a@example.com", "submitted"))

@@ -296,6 +296,13 @@ func planPairs() []Pair {
 		pair("plan × rerun", func(w *World) { published(w); w.Define(longer) }, plan, person("rerun", again)),
 		pair("plan × switch off", func(w *World) { w.Define(longer) }, plan, person("switch off", saves(off))),
 		pair("switched off × claim", func(w *World) { w.defined(single("2040-02")); w.Define(off); w.quiet() }, plan, func(w *World) func() *Worker { return w.rule(ruleMonths) }),
+		pair("switched off × publish", func(w *World) {
+			w.attempting(Delays("EWR", "2040-02"), snapshot.StepPublish)
+			late := Delays("EWR", "2040-02")
+			late.Off = true
+			w.Define(late)
+			w.quiet()
+		}, plan, func(w *World) func() *Worker { return w.answers(w.asks(february1, snapshot.StepPublish)) }),
 		pair("save × save of months", func(w *World) { w.defined(single("2040-02")) }, person("save", saves(longer)), person("save", saves(off))),
 		pair("cancel × cancel", func(w *World) { w.attempting(single("2040-02"), snapshot.StepStart) }, person("cancel", cancelling(february1)), person("cancel", cancelling(february1))),
 	}

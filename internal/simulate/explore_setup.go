@@ -38,7 +38,7 @@ func (w *World) drive(k *Worker, until func(*Call) bool) {
 		}
 		waiting := slices.DeleteFunc(w.waiting(), func(c *Call) bool { return c.Worker != k })
 		if len(waiting) == 0 {
-			w.Pass(w.Now().Add(DeliverTime))
+			w.later(10 * time.Millisecond)
 			continue
 		}
 		if until != nil && until(waiting[0]) {

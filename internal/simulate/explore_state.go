@@ -183,7 +183,7 @@ func mix(list ...uint64) (sum uint64) {
 }
 
 // sumOf hashes a value by what it holds, pointers followed and maps without order. Worlds, workers, functions, channels
-// and locks are left out: they hold no news.
+// and locks are left out: they hold no news. So are fields with the tag state:"-", which decide nothing in a later step.
 func sumOf(x any) uint64 {
 	if r, ok := x.(Row); ok {
 		return attributesSum(r)
@@ -260,7 +260,9 @@ func structSum(v reflect.Value) uint64 {
 	}
 	sum := maphash.String(stateSeed, t.Name())
 	for i := range fields {
-		sum = mix(sum, deepSum(v.Field(i)))
+		if t.Field(i).Tag.Get("state") != "-" {
+			sum = mix(sum, deepSum(v.Field(i)))
+		}
 	}
 	return sum
 }

@@ -48,8 +48,8 @@ type monthPromises struct {
 	needed  map[string]string // objects of published versions, by key: the run
 	digests map[string]string // of those objects
 	strange map[string]bool   // ids that a scenario has put into slots by hand
-	scope   monthScope        // of the step that is being checked
-	scopeOf int               // that step's number
+	scope   monthScope        `state:"-"` // of the step that is being checked
+	scopeOf int               `state:"-"` // that step's number
 }
 
 // monthView is the table of months in parts.
