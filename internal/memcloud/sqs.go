@@ -31,7 +31,7 @@ const (
 // client. It is safe for concurrent use. Time comes from the clock alone: a
 // message becomes visible when the clock says so, and long polling returns at
 // once. Messages come in the order in which they became visible, which AWS
-// does not promise.
+// does not promise: Shuffle, such as that of math/rand/v2, mixes them.
 type SQS struct {
 	Hooks
 
@@ -39,6 +39,10 @@ type SQS struct {
 	// non-nil entry comes back under Failed, with the Id filled in, and its
 	// message is not sent. It must not call the service.
 	FailEntry func(entry types.SendMessageBatchRequestEntry) *types.BatchResultErrorEntry
+
+	// Shuffle, if set, puts the visible messages of a queue in another order
+	// before some are received.
+	Shuffle func(n int, swap func(i, j int))
 
 	clock func() time.Time
 

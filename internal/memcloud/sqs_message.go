@@ -261,6 +261,9 @@ func (s *SQS) visible(q *queue) []*message {
 		}
 		return out[i].number < out[j].number
 	})
+	if s.Shuffle != nil {
+		s.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	}
 	return out
 }
 

@@ -153,6 +153,22 @@ func TestDelayAndOrder(t *testing.T) {
 	}
 }
 
+// A queue whose order is mixed hands out the same messages in another one.
+func TestShuffle(t *testing.T) {
+	l := newLine(t, nil)
+	for _, body := range []string{"1", "2", "3"} {
+		l.send(body, 0)
+	}
+	l.Shuffle = func(n int, swap func(i, j int)) { swap(0, n-1) }
+	var got []string
+	for _, m := range l.receive(l.url) {
+		got = append(got, *m.Body)
+	}
+	if want := "3 2 1"; strings.Join(got, " ") != want {
+		t.Errorf("received %q, want %s", got, want)
+	}
+}
+
 func TestRefusedMessages(t *testing.T) {
 	l := newLine(t, nil)
 	attribute := types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String("v")}

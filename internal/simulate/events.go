@@ -82,7 +82,7 @@ func (w *World) Insist(at time.Time, name string, do func(context.Context, Kit) 
 func (w *World) ready() (out []Option) {
 	now := w.Now()
 	if w.askedNow() {
-		out = append(out, Option{Name: "asked dispatch", do: func() { w.mu.Lock(); w.asked--; w.mu.Unlock(); w.fire(ruleMonths) }})
+		out = append(out, Option{Name: "asked dispatch", do: func() { w.mu.Lock(); w.asked--; w.mu.Unlock(); w.arrive(ruleMonths) }})
 	}
 	w.mu.Lock()
 	slices.SortFunc(w.steps, func(a, b *stepRequest) int { return cmp.Compare(a.in.Run, b.in.Run) }) // executions that wake at once
@@ -99,7 +99,7 @@ func (w *World) ready() (out []Option) {
 	}
 	for _, r := range rules {
 		if at := w.firing(r); !at.IsZero() && !at.After(now) {
-			out = append(out, Option{Name: "rule of " + r, do: func() { w.fire(r) }})
+			out = append(out, Option{Name: "rule of " + r, do: func() { w.arrive(r) }})
 		}
 	}
 	if at := w.thawing(); !at.IsZero() && !at.After(now) {

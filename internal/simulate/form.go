@@ -186,6 +186,7 @@ func service(name string) string { s, _, _ := strings.Cut(name, "."); return s }
 func (w *World) before(ctx context.Context, name string, input any) error {
 	k := workerOf(ctx)
 	if k == nil {
+		w.lag(input, false)
 		return nil
 	}
 	k.mu.Lock()
@@ -227,6 +228,7 @@ func (w *World) before(ctx context.Context, name string, input any) error {
 	if err := (invocation{k}).Err(); err != nil {
 		return err // its time was over before the request left
 	}
+	w.lag(input, true)
 	return nil
 }
 
@@ -282,7 +284,7 @@ func (w *World) hooks() memcloud.Hooks {
 		After: func(ctx context.Context, c memcloud.Call) error {
 			err := w.served(ctx, c.Input)
 			if err == nil {
-				w.observe(ctx, c)
+				err = w.outdated(c)
 			}
 			w.hear(ctx, c.Output, errors.Join(c.Err, err))
 			return err

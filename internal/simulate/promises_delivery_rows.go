@@ -66,7 +66,7 @@ func allowed[S, E ~string](t transition.Table[S, E], old, new Row, events ...E) 
 var runEvents = []shape[schedule.RunEvent]{
 	{schedule.Begin, func(old, new Row) bool { return stateNow(old) == schedule.Queued && stateNow(new) == schedule.Running }, begun, takenLease},
 	{schedule.Resume, bumped(schema.Attempts, 1), begun, takenLease},
-	{"settle", func(_, new Row) bool { return settled(new) }, []string{schema.State, schema.LeaseOwner, schema.LeaseEnd, schema.WakeAt, schema.OpenShard, schema.SettledAt,
+	{"settle", func(old, new Row) bool { return settled(new) && !settled(old) }, []string{schema.State, schema.LeaseOwner, schema.LeaseEnd, schema.WakeAt, schema.OpenShard, schema.SettledAt,
 		schema.SettledBy, schema.Submitted, schema.Skipped, schema.ErrorCode, schema.ErrorText, schema.History, schema.Timeline}, byHolder},
 	{schedule.Yield, bumped(schema.Yields, 1), []string{schema.LeaseOwner, schema.LeaseEnd, schema.WakeAt, schema.Yields, schema.AttemptsLeft, schema.Timeline}, nil},
 	{schedule.Release, func(old, new Row) bool {

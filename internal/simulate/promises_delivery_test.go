@@ -103,6 +103,9 @@ var brokenDeliveries = []struct {
 	{"a run moves only as table A says, and stays as it settled", "a settled run's counts change", settledWorld, func(w *World) {
 		w.alter(firstKey(), map[string]any{schema.Submitted: 7})
 	}},
+	{"a run moves only as table A says, and stays as it settled", "a settled run's counts change as its links are taken back", settledWorld, func(w *World) {
+		w.alter(firstKey(), map[string]any{schema.Submitted: 7, schema.LinksRevoked: moveTime(w.Now())})
+	}},
 	{"a run moves only as table A says, and stays as it settled", "a run is gone", settledWorld, func(w *World) { w.wipe(firstKey()) }},
 	{"a run moves only as table A says, and stays as it settled", "a queued run fails", admittedWorld, func(w *World) {
 		w.alter(firstKey(), map[string]any{schema.State: "failed", schema.SettledAt: moveTime(w.Now()), schema.SettledBy: "x", schema.WakeAt: nil, schema.OpenShard: nil})

@@ -5,17 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
 	"almanac/internal/calendar"
+	"almanac/internal/input"
 	"almanac/internal/schedule"
 	"almanac/internal/snapshot"
 )
 
-// storm is what a seed decides of a random world: several workers at once, whose calls come in any order, clocks up to
-// five minutes wrong, messages that come twice, processes that freeze for a while, and faults at some calls until calm.
+// storm is what a seed decides of a random world: several workers at once, each with several calls at once, which come in
+// any order, clocks up to five minutes wrong, messages that come twice and out of order, invocations that come twice or
+// not at all, indexes and answers that are behind, processes that freeze for a while, and faults at some calls until calm.
 type storm struct {
 	r    *rand.Rand
 	w    *World
@@ -36,6 +37,11 @@ func Storm(t *testing.T, seed uint64) (o Outcome, err error) {
 		w.Duplicate = func() bool { return r.IntN(8) == 0 }
 		w.ThawAfter = func() time.Duration { return time.Duration(r.IntN(45*60)) * time.Second }
 		w.Fault = s.fault
+		w.Schedule.Parallel, w.Months.Parallel = 1+r.IntN(3), 1+r.IntN(3)
+		w.SQS.Shuffle = r.Shuffle
+		w.Lag = func(young int) int { return r.IntN(young+1) * r.IntN(2) }
+		w.Behind = func() bool { return s.of(3) }
+		w.Arrives = func() int { return pick(r, 1, 1, 1, 1, 1, 1, 2, 0) }
 		if seed%2 == 0 {
 			s.delivery()
 		} else {
@@ -94,11 +100,17 @@ func (s *storm) delivery() {
 			s.act(d)
 		}
 	}
+	if s.of(6) {
+		off, on := s.soon(), time.Duration(1+r.IntN(30))*time.Minute
+		w.insistAfter(off.Sub(FirstDue), "send off", turn(false))
+		w.insistAfter(off.Add(on).Sub(FirstDue), "send on", turn(true))
+		w.delivery.idle = on + 20*time.Minute // and a person's tries
+	}
 }
 
 // act has a person do something to a schedule or to one of its runs, at some time.
 func (s *storm) act(d schedule.Definition) {
-	at, kind := s.soon(), s.r.IntN(10)
+	at, kind := s.soon(), s.r.IntN(13)
 	s.w.Insist(at, fmt.Sprintf("person %d", kind), func(ctx context.Context, t Kit) error {
 		return refusedIsFine(s.person(ctx, t, d, kind))
 	})
@@ -136,25 +148,23 @@ func (s *storm) person(ctx context.Context, t Kit, d schedule.Definition, kind i
 		_, err = e.Resend(ctx, run.ID(), hash("a@example.com"), "a reason", "ann")
 	case 9:
 		_, err = e.Resolve(ctx, run.ID(), hash("a@example.com"), "submitted", "a reason", "ann")
+	case 10:
+		_, _, err = e.Retry(ctx, run.ID(), schedule.RetryRequest{IncludeUnknown: []string{hash("a@example.com")}}, "a reason", "ann", "with it", "hash")
+	case 11:
+		_, err = e.RevokeLinks(ctx, run.ID(), schedule.AllLinks, "a reason", "ann")
+	case 12:
+		_, err = e.RevokeLinks(ctx, run.ID(), hash("a@example.com"), "a reason", "ann")
 	}
 	return err
 }
 
 // refusedIsFine lets a person be content with a refusal: only what was disturbed is asked again.
 func refusedIsFine(err error) error {
-	var failed *Failed
-	switch {
-	case err == nil, schedule.IsConflict(err), snapshot.IsConflict(err), errors.Is(err, schedule.ErrNotFound), errors.Is(err, snapshot.ErrNotFound), isProblem(err):
+	var wrong input.Problems
+	if schedule.IsConflict(err) || snapshot.IsConflict(err) || errors.Is(err, schedule.ErrNotFound) || errors.Is(err, snapshot.ErrNotFound) || errors.As(err, &wrong) {
 		return nil
-	case errors.As(err, &failed):
-		return err
 	}
 	return err
-}
-
-// isProblem reports that the product says what is wrong with the request itself.
-func isProblem(err error) bool {
-	return strings.Contains(err.Error(), "; want ") || strings.Contains(err.Error(), " is ")
 }
 
 func (s *storm) months() {
@@ -182,7 +192,7 @@ func (s *storm) months() {
 	}
 	w.Define(d)
 	for range r.IntN(5) {
-		at, kind, month := s.soon(), r.IntN(6), pick(r, "2039-12", "2040-01", "2040-02")
+		at, kind, month := s.soon(), r.IntN(8), pick(r, "2039-12", "2040-01", "2040-02")
 		w.Insist(at, fmt.Sprintf("person %d", kind), func(ctx context.Context, t Kit) error {
 			return refusedIsFine(s.monthly(ctx, t, d, month, kind))
 		})
@@ -213,6 +223,14 @@ func (s *storm) monthly(ctx context.Context, t Kit, d snapshot.Definition, month
 	case 5:
 		d.ChunkRows = 3
 		_, err = e.SaveDefinition(ctx, d, "ann", 0)
+	case 6:
+		_, err = e.Backfill(ctx, snapshot.Range{Series: []snapshot.Series{p.Series}, From: m, To: monthOf("2040-02")}, "a reason", "ann", false)
+	case 7:
+		d.Off = true
+		if _, err = e.SaveDefinition(ctx, d, "ann", 0); err == nil {
+			d.Off = false
+			_, err = e.SaveDefinition(ctx, d, "ann", 0)
+		}
 	}
 	return err
 }

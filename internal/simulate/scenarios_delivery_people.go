@@ -39,6 +39,13 @@ func resolve(address, as string) editing {
 	}
 }
 
+func revoke(recipient string) editing {
+	return func(ctx context.Context, e *schedule.Editor) error {
+		_, err := e.RevokeLinks(ctx, FirstRun("s"), recipient, "it went to the wrong people", "ann")
+		return err
+	}
+}
+
 func stop(ctx context.Context, e *schedule.Editor) error {
 	_, err := e.Stop(ctx, FirstRun("s"), "wrong month", "ann")
 	return err
@@ -166,6 +173,8 @@ func peopleScenarios() []Scenario {
 				w.Apply(Once("s", "b", "c", "d", "a@example.com"))
 				first(w)
 			}},
+		{Name: "links taken back", Half: "delivery", Ended: ended, Want: "succeeded a:submitted b:submitted", Or: mailLost(" b:submitted"),
+			Drive: later(Once("s", "a@example.com", "b"), nil, byHand("take back one", revoke(hash("a@example.com"))), byHand("take back all", revoke(schedule.AllLinks)))},
 		{Name: "run now", Half: "delivery", Ended: ended, Want: "succeeded a:submitted b:submitted", Or: mailLost(" b:submitted"),
 			Drive: func(w *World) {
 				d := Definition("s", "a@example.com", "b")

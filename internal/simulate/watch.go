@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
-	"almanac/internal/memcloud"
 	"almanac/internal/schema"
 
 	lambdaevents "github.com/aws/aws-lambda-go/events"
@@ -44,17 +44,22 @@ type watch struct {
 	checks  int
 	wrong   string // a promise that was broken outside the scheduler's own goroutine
 	promises
+	times map[string][]time.Time // of each table's latest writes
 
 	// Unwatched leaves the rows to whoever compares them himself: promises are about single calls, and hold of nothing that
 	// is done by many at once.
 	Unwatched bool
 }
 
-func (v *watch) init() { v.promises.init() }
+func (v *watch) init() {
+	v.promises.init()
+	v.times = map[string][]time.Time{}
+}
 
 // rowChanged hears of each written row, under the table's lock.
 func (w *World) rowChanged(table string, old, new Row) {
 	w.changes = append(w.changes, Change{table, old, new})
+	w.watch.times[table] = append(w.watch.times[table], w.Now())
 	w.dirty = true
 	if table == Schedules {
 		w.delivery.hear(old, new)
@@ -133,9 +138,6 @@ func (w *World) checkAll(rest bool) {
 		}
 	}
 }
-
-// observe sees each answer that reaches its caller.
-func (w *World) observe(context.Context, memcloud.Call) {}
 
 // answered sees what a consumer answered to its batch, before the poller acts on it.
 func (w *World) answered(ctx context.Context, queue string, ms []sqstypes.Message, e lambdaevents.SQSEventResponse) {

@@ -120,6 +120,8 @@ func (k *Worker) kill() {
 
 func (k *Worker) isDead() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.dead }
 
+func (k *Worker) isFrozen() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.frozenAt.IsZero() }
+
 // Died reports that the worker's process was killed before its function returned.
 func (k *Worker) Died() bool { return k.isDead() }
 

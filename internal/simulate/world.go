@@ -47,6 +47,14 @@ type World struct {
 	// ThawAfter is how long what is being frozen stays so; nil: until the world is at rest.
 	ThawAfter func() time.Duration
 
+	// Lag says of how many of a table's latest writes the index knows nothing that a worker is about to read; it is told how
+	// many are that recent. nil: of none.
+	Lag func(young int) int
+	// Behind says whether an answer about an execution is that of some seconds ago; nil: never.
+	Behind func() bool
+	// Arrives says how often an invocation comes about that a rule, or a function, has asked for; nil: once.
+	Arrives func() int
+
 	heard func(k *Worker, answer any, err error) // is told each answer that a worker gets; nil: nobody
 
 	origin time.Time // of the bubble's clock
@@ -204,7 +212,7 @@ func (w *World) waiting() []*Call {
 	slices.SortFunc(w.parked, func(a, b *Call) int {
 		return cmp.Or(cmp.Compare(a.Worker.Number, b.Worker.Number), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
 	})
-	return slices.Clone(w.parked)
+	return slices.DeleteFunc(slices.Clone(w.parked), func(c *Call) bool { return c.Worker.isFrozen() }) // nor can its other calls go
 }
 
 // busy counts the workers that are neither over nor frozen.
