@@ -43,7 +43,7 @@ const (
 // Forms are the ways in which a call can go wrong.
 var Forms = []Form{DieBefore, DieAfter, LostReply, Refused, Outage, Deadline, Late, SentAgain, Zombie, LostRequest, Conflicted}
 
-var formNames = map[Form]string{AsAsked: "as asked", DieBefore: "die-before", DieAfter: "die-after", LostReply: "lost-reply", Refused: "refused", Outage: "outage",
+var formNames = map[Form]string{AsAsked: "as-asked", DieBefore: "die-before", DieAfter: "die-after", LostReply: "lost-reply", Refused: "refused", Outage: "outage",
 	Deadline: "deadline", Late: "late", SentAgain: "sent-again", Zombie: "zombie", LostRequest: "lost-request", Conflicted: "conflicted"}
 
 func (f Form) String() string { return formNames[f] }
