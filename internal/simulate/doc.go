@@ -14,6 +14,8 @@
 //   - A transition or a handler: wire it in functions.go, let events.go start it, and add a scenario that goes through it
 //     to the tables in scenarios_*.go. Faults at each of its calls, pairs, random schedules and mutants then follow by
 //     themselves.
+//   - Two handlers that can meet: a Pair in explore_pairs_*.go, which brings them to where they start together, with the ways
+//     in which the world may come to rest in explore_ends.go. Every order of their calls follows by itself.
 //   - A promise: a function in promises_*.go, which sees each changed row, step or object, or the whole world; with a world in
 //     promises_*_test.go that breaks it.
 package simulate

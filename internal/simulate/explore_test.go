@@ -104,22 +104,20 @@ func (p Pair) fully(t *testing.T, skew time.Duration, quick Found) {
 	t.Logf("%-42s clock %+4.0f min: %d states with nothing but equal ones left out; %d windows: %d orders of ten calls a side, %d of five, %d cut short at 20,000", p.Name, skew.Minutes(), len(whole.States), len(windows), n[0], n[1], cut)
 }
 
-// windows are where windows begin: five calls before each write of one worker and each of the other, but no two so near
-// that one is as good as the other.
+// windows are where windows begin: five calls before each write of one worker and each of the other, as they come when one
+// goes after the other, but no two so near that one is as good as the other.
 func (p Pair) windows(t *testing.T, skew time.Duration) (list [][2]int) {
-	var starts [2][]int
-	for side := range starts {
+	starts := [2][]int{{0}, {0}}
+	for first := range 2 {
 		err := Run(t, func(w *World) {
 			m := p.meet(w, skew)
-			for {
-				moves := m.choices()
-				i := slices.IndexFunc(moves, func(x choice) bool { return x.side == side })
-				if i < 0 {
-					return
-				}
-				n, at := m.moved[side], starts[side]
-				if begins := max(0, n-5); len(moves[i].touches.writes) > 0 && (len(at) == 0 || begins >= at[len(at)-1]+3) {
-					starts[side] = append(at, begins)
+			for moves := m.choices(); len(moves) > 0; moves = m.choices() {
+				i := max(0, slices.IndexFunc(moves, func(x choice) bool { return x.side == first }))
+				if x := moves[i]; x.side != timePasses && len(x.touches.writes) > 0 {
+					begins := max(0, m.moved[x.side]-5)
+					if !slices.ContainsFunc(starts[x.side], func(at int) bool { return max(at-begins, begins-at) < 3 }) {
+						starts[x.side] = append(starts[x.side], begins)
+					}
 				}
 				m.make(moves[i].code())
 			}
