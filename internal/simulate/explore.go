@@ -51,7 +51,7 @@ type Found struct {
 	Orders int    // worlds that were begun
 	Moves  int    // calls that were let go in them, those that only led back to a choice included
 	States map[uint64]bool
-	Around map[uint64]bool   // the states without the workers
+	Stands map[uint64]bool   // what ever stood outside
 	Ends   map[uint64]string // states in which both workers are over, and how the world came to rest from there
 	Cut    bool              // it gave up
 }
@@ -158,7 +158,7 @@ func (s *search) rehearse(t *testing.T) error {
 // begin forgets all but what the workers were seen to write, and how worlds came to rest.
 func (s *search) begin() {
 	orders, moves := s.found.Orders, s.found.Moves
-	s.found = Found{Orders: orders, Moves: moves, States: map[uint64]bool{}, Around: map[uint64]bool{}, Ends: map[uint64]string{}}
+	s.found = Found{Orders: orders, Moves: moves, States: map[uint64]bool{}, Stands: map[uint64]bool{}, Ends: map[uint64]string{}}
 	s.todo, s.seen, s.again = []branch{{}}, map[uint64]map[byte]choice{}, false
 	for i := range s.alone {
 		s.alone[i] = map[place]bool{}
@@ -292,7 +292,7 @@ type chosen struct {
 func (s *search) choose(m *meeting, sleep map[byte]choice) (c chosen, ok bool) {
 	moves := m.choices()
 	at := m.now()
-	s.found.States[at], s.found.Around[m.around()] = true, true
+	s.found.States[at], s.found.Stands[m.stands()] = true, true
 	s.found.Calls = [2]int{max(s.found.Calls[0], m.moved[0]), max(s.found.Calls[1], m.moved[1])}
 	if len(moves) == 0 {
 		s.end(m, at)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// How a search leaves orders out is held against searches that leave less out: the same ends, the same worlds around the
-// workers and, where no call goes alone, the same states.
+// How a search leaves orders out is held against searches that leave less out: the same ends, the same that ever
+// stands outside and, where no call goes alone, the same states.
 func TestSearchesAgree(t *testing.T) {
 	small := []string{"settle, lease over × settle", "start × start of another job", "settle of a month × settle", "resolve × resolve"}
 	larger := []string{"deliver × deliver", "deliver × stop", "mail sent, lease over × deliver", "deliver × edit", "exhaust, no attempt left × deliver", "tick × pause",
@@ -18,7 +18,7 @@ func TestSearchesAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%+v: %d orders, %d states, %d around, %d ends", how, f.Orders, len(f.States), len(f.Around), len(f.Ends))
+		t.Logf("%+v: %d orders, %d states, %d outside, %d ends", how, f.Orders, len(f.States), len(f.Stands), len(f.Ends))
 		return f
 	}
 	for _, name := range slices.Concat(small, larger) {
@@ -40,7 +40,7 @@ func TestSearchesAgree(t *testing.T) {
 			}
 			same(t, "leaving neighbours out: states", merged.States, apart.States)
 			same(t, "leaving neighbours out: ends", merged.Ends, apart.Ends)
-			same(t, "reading alone: around", merged.Around, alone.Around)
+			same(t, "reading alone: what stands outside", merged.Stands, alone.Stands)
 			same(t, "reading alone: ends", merged.Ends, alone.Ends)
 		})
 	}

@@ -79,10 +79,10 @@ func (s *state) asked(c *Call) {
 	h.sum = mix(h.sum, maphash.String(stateSeed, c.Name), maphash.String(stateSeed, c.Key), uint64(s.w.Now().UnixNano()))
 }
 
-// around is the state of everything but the workers.
-func (s *state) around() uint64 {
+// stands is what stands outside: rows, objects, messages, executions, and what receivers got.
+func (s *state) stands() uint64 {
 	w := s.w
-	sum := mix(s.rows, s.objects, uint64(w.Now().UnixNano()), sumOf(w.promises))
+	sum := mix(s.rows, s.objects, uint64(w.Now().UnixNano()))
 	for _, q := range []string{w.runs, w.dlq} {
 		for _, m := range w.SQS.Messages(q) {
 			sum = mix(sum, maphash.String(stateSeed, m.Body), uint64(m.VisibleAt.UnixNano()), uint64(m.Sent.UnixNano()), uint64(m.Received))
@@ -92,13 +92,21 @@ func (s *state) around() uint64 {
 	for _, e := range w.Steps.Executions() {
 		sum = mix(sum, sumOf(e))
 	}
+	return mix(sum, w.Mail.sum(), w.Hooks.sum())
+}
+
+// around is the state of everything but the workers: besides what stands outside, what was asked for and what the promises
+// remember.
+func (s *state) around() uint64 {
+	w := s.w
+	sum := mix(s.stands(), sumOf(w.promises))
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	sum = mix(sum, uint64(w.asked), sumOf(w.saved))
 	for _, r := range w.steps {
 		sum = mix(sum, sumOf(r.in))
 	}
-	w.mu.Unlock()
-	return mix(sum, w.Mail.sum(), w.Hooks.sum())
+	return sum
 }
 
 // whole is the state, with the workers'.

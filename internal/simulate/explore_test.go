@@ -82,7 +82,7 @@ func (p Pair) fully(t *testing.T, skew time.Duration, quick Found) {
 		t.Fatal(toldOrder(err))
 	}
 	same(t, "merged only: ends", whole.Ends, quick.Ends)
-	same(t, "merged only: around", whole.Around, quick.Around)
+	same(t, "merged only: what stands outside", whole.Stands, quick.Stands)
 	var n [2]int
 	windows, cut := p.windows(t, skew), 0
 	for _, from := range windows {
