@@ -1,13 +1,9 @@
 package simulate
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -164,94 +160,6 @@ func (s *search) begin() {
 		s.alone[i] = map[place]bool{}
 	}
 }
-
-// meeting is one world in which a pair meets.
-type meeting struct {
-	*World
-	*state
-	sides [2]*Worker
-	moved [2]int
-	path  []byte
-}
-
-// meet brings a world to where both workers have started.
-func (p Pair) meet(w *World, skew time.Duration) *meeting {
-	m := &meeting{World: w, state: observeStates(w)}
-	w.Company()
-	w.Workers = 2
-	a, b := p.New(w)
-	w.SkewOf = func(string) time.Duration { return skew }
-	m.sides[0] = a()
-	w.SkewOf = nil
-	m.sides[1] = b()
-	m.follow(m.sides[:]...)
-	synctest.Wait()
-	w.checkChanged()
-	return m
-}
-
-// moves lists what can happen next; none: both workers are over.
-func (m *meeting) choices() (out []choice) {
-	synctest.Wait()
-	waiting, idle := m.waiting(), false
-	for i, k := range m.sides {
-		n := 0
-		for _, c := range waiting {
-			if c.Worker == k {
-				out = append(out, choice{side: i, n: n, touches: touches(c), name: c.Name + " " + c.Key})
-				n++
-			}
-		}
-		k.mu.Lock()
-		idle = idle || n == 0 && !k.ended
-		k.mu.Unlock()
-	}
-	if idle {
-		out = append(out, choice{side: timePasses, touches: touched{all: true}})
-	}
-	return out
-}
-
-// make lets one thing happen.
-func (m *meeting) make(code byte) {
-	synctest.Wait()
-	m.path = append(m.path, code)
-	side, n := int(code>>6), int(code&63)
-	if side == timePasses {
-		m.wait()
-		return
-	}
-	for _, c := range m.waiting() {
-		if c.Worker != m.sides[side] {
-			continue
-		}
-		if n--; n < 0 {
-			m.moved[side]++
-			m.asked(c)
-			m.letGo(c)
-			return
-		}
-	}
-	m.Failf("there is no move %s", pathText(m.path))
-}
-
-// wait lets time pass until a worker that waits goes on, or is over.
-func (m *meeting) wait() {
-	select { // a signal of what has been seen already
-	case <-m.arrived:
-	default:
-	}
-	select {
-	case <-m.arrived:
-	case <-time.After(DeliverTime):
-		m.Failf("nothing goes on by itself within %s", DeliverTime)
-	}
-	synctest.Wait()
-	m.checkChanged()
-}
-
-// now is the state that decides how the meeting goes on.
-func (m *meeting) now() uint64 { return m.whole(m.sides[:]...) }
 
 // order plays a world to a choice, and on from there, by the first of each choice's moves, until it is over or comes to
 // where another world has been. What else could have been chosen on the way is put on the list.
@@ -460,110 +368,4 @@ func (s *search) end(m *meeting, at uint64) {
 		s.rest[outside] = ended
 	}
 	s.found.Ends[at] = ended
-}
-
-// pathText writes moves so that they can be read and given again: A and B let a call of that worker go, T lets time pass; a
-// number before it says how often, one after it which of several calls.
-func pathText(path []byte) string {
-	var b strings.Builder
-	for i := 0; i < len(path); {
-		n := 1
-		for i+n < len(path) && path[i+n] == path[i] {
-			n++
-		}
-		if n > 1 {
-			fmt.Fprint(&b, n)
-		}
-		b.WriteByte("ABT"[path[i]>>6])
-		if at := path[i] & 63; at > 0 {
-			fmt.Fprintf(&b, ".%d.", at)
-		}
-		i += n
-	}
-	return b.String()
-}
-
-// parsePath reads what pathText wrote.
-func parsePath(text string) (path []byte, err error) {
-	for i := 0; i < len(text); {
-		number := func() int {
-			from := i
-			for i < len(text) && text[i] >= '0' && text[i] <= '9' {
-				i++
-			}
-			n, bad := strconv.Atoi(text[from:i])
-			if bad != nil {
-				return 1
-			}
-			return n
-		}
-		n := number()
-		side := -1
-		if i < len(text) {
-			side = strings.IndexByte("ABT", text[i])
-		}
-		if side < 0 {
-			return nil, fmt.Errorf("order %q: at character %d want A, B or T", text, i+1)
-		}
-		i++
-		code := byte(side) << 6
-		if i < len(text) && text[i] == '.' {
-			i++
-			code |= byte(number())
-			i++
-		}
-		path = append(path, slices.Repeat([]byte{code}, n)...)
-	}
-	return path, nil
-}
-
-// parseReplay reads what Replay wrote.
-func parseReplay(text string) (p Pair, skew time.Duration, path []byte, err error) {
-	parts := strings.Split(text, "/")
-	if len(parts) != 3 {
-		return p, 0, nil, fmt.Errorf("%q: want pair/clock/order, such as \"deliver × stop/0s/3A2B\"", text)
-	}
-	if p, err = PairNamed(parts[0]); err != nil {
-		return p, 0, nil, err
-	}
-	if skew, err = time.ParseDuration(parts[1]); err != nil {
-		return p, 0, nil, fmt.Errorf("clock %q: want a duration, such as 0s or -5m0s", parts[1])
-	}
-	path, err = parsePath(parts[2])
-	return p, skew, path, err
-}
-
-// told adds to a failure the order that led to it.
-func (p Pair) told(err error, skew time.Duration, path []byte) error {
-	f := AsFailed(err)
-	if f == nil {
-		return err
-	}
-	return &Failed{What: fmt.Sprintf("%s: %s", p.Replay(skew, path), f.What), Trace: f.Trace}
-}
-
-// Replay is what plays one order of a pair again.
-func (p Pair) Replay(skew time.Duration, path []byte) string {
-	return fmt.Sprintf("%s/%s/%s", p.Name, skew, pathText(path))
-}
-
-// Play plays one order of a pair, and whatever comes after it in the first way.
-func (p Pair) Play(t *testing.T, skew time.Duration, path []byte) (trace []string, err error) {
-	s := &search{pair: p, skew: skew, rest: map[uint64]string{}, found: Found{Ends: map[uint64]string{}}}
-	err = Run(t, func(w *World) {
-		defer func() { trace = w.Trace }()
-		m := p.meet(w, skew)
-		for _, code := range path {
-			m.make(code)
-		}
-		for {
-			moves := m.choices()
-			if len(moves) == 0 {
-				break
-			}
-			m.make(moves[0].code())
-		}
-		s.end(m, m.now())
-	})
-	return trace, err
 }
