@@ -10,13 +10,13 @@ import (
 	"almanac/internal/schema"
 )
 
-// settleWithin is how long a run may take until it settles, while its queue is read and sending is on: its attempts, each
-// with its lease and the longest wait before it, and as many visits of the dead letters as never_started allows, each
-// after the receives that lead there.
+// settleWithin is how long a run may take until it settles, while its queue is read, its rule fires and sending is on: its
+// attempts, each with its lease and the longest wait before it. A run that nobody begins is offered again by the sweep;
+// only where that is off do the dead letters end it, which takes a day and more, and idle says so.
 func (w *World) settleWithin() time.Duration {
 	t := w.Schedule
 	attempt := DeliverTime + 2*t.LeaseMargin.Std() + t.BackoffMax.Std() + t.SweepMax.Std()
-	return time.Duration(t.MaxAttempts)*attempt + time.Duration(t.NeverStarted)*maxReceive*visibility
+	return time.Duration(t.MaxAttempts) * attempt
 }
 
 // everyRunSettled is liveness, at rest.

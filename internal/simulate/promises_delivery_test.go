@@ -249,6 +249,11 @@ var brokenDeliveries = []struct {
 			w.must(err)
 		}
 	}},
+	{"every run settles, within its attempts and its time", "a run that nobody reads for a night", admittedWorld, func(w *World) {
+		w.For(12 * time.Hour)
+		w.Off[queueRuns] = false
+		w.Rest()
+	}},
 	{"every run settles, within its attempts and its time", "an open run at rest", admittedWorld, func(w *World) { w.checkWhole() }},
 	{"submissions say what their receivers know", "submitted, and nothing was taken", settledWorld, func(w *World) {
 		clear(w.delivery.taken)

@@ -395,6 +395,16 @@ func recounted(w *World) error {
 	return errors.Join(v.recorded(t), v.slotted(t, w.months.strange), v.headed(t))
 }
 
+// monthWithin is how long a version may take until it settles: its attempts, with what Step Functions tries of each step
+// again and what the reconciler finds of it, the waits between them, and as long for those before it in its owner's slots.
+func (w *World) monthWithin() time.Duration {
+	attempts := time.Duration(snapshot.MaxFailures) * (4*StepTime + 2*w.Months.JobGrace.Std() + 2*mendEvery)
+	for _, wait := range w.Months.RetryDelays {
+		attempts += wait.Std()
+	}
+	return 2 * attempts
+}
+
 // everyMonthSettled: at rest every version is published, final, skipped or cancelled, no slot is held, and no execution runs.
 func everyMonthSettled(w *World) error {
 	for _, id := range slices.Sorted(maps.Keys(w.months.runs)) {
@@ -404,6 +414,9 @@ func everyMonthSettled(w *World) error {
 		}
 		if f := figure(run, schema.Failures); f > snapshot.MaxFailures || figure(run, schema.Job) > f+1 {
 			return fmt.Errorf("%s had %d jobs and %d failures", id, figure(run, schema.Job), f)
+		}
+		if took := instant(Text(run, schema.SettledAt)).Sub(instant(Text(run, schema.CreatedAt))); took > w.monthWithin() {
+			return fmt.Errorf("%s took %s; want at most %s", id, took, w.monthWithin())
 		}
 	}
 	for owner, caps := range w.months.caps {

@@ -347,6 +347,10 @@ var monthBreaches = []struct {
 	{theWhole, "a chunk that nobody was seen to remove", publishedMonth, func(w *World) { w.unseen(func() { w.wipeMonth(schema.ChunkKey(february1, 1, 1)) }) }},
 
 	{theRest, "a month that waits", plannedMonth, func(*World) {}},
+	{theRest, "a month that nobody dispatches for a day", plannedMonth, func(w *World) {
+		w.held(func() { w.For(24 * time.Hour) }, ruleMonths)
+		w.Rest()
+	}},
 	{theRest, "a slot that is held", publishedMonth, func(w *World) {
 		w.months.strange[february1] = true
 		w.put(ownersCaps, written(schema.Slots, []string{february1}))

@@ -49,8 +49,8 @@ func deadScenarios() []Scenario {
 				})
 				w.Apply(Once("s", "a@example.com", "b"))
 				first(w)
-				w.Off[ruleDispatch] = true // the dead letters alone bring it to its end
-				w.delivery.idle = 36 * time.Hour
+				w.Off[ruleDispatch] = true       // the dead letters alone bring it to its end
+				w.delivery.idle = 48 * time.Hour // its readers die beyond that too
 				w.For(36 * time.Hour)
 				w.Off[ruleDispatch] = false
 			}},
@@ -65,7 +65,7 @@ func deadScenarios() []Scenario {
 				w.Apply(telling(Once("s", "b")))
 				first(w)
 				w.Off[ruleDispatch] = true
-				w.delivery.idle = 36 * time.Hour
+				w.delivery.idle = 48 * time.Hour // its readers die beyond that too
 				w.For(36 * time.Hour)
 				w.Off[ruleDispatch] = false
 			}},
