@@ -47,12 +47,28 @@ func Storm(t *testing.T, seed uint64) (o Outcome, err error) {
 		} else {
 			s.months()
 		}
-		w.For(time.Duration(60+r.IntN(120)) * time.Minute)
+		w.For(time.Duration(30+r.IntN(60)) * time.Minute)
+		if s.of(6) {
+			s.off(time.Duration(1+r.IntN(30)) * time.Minute)
+		}
+		w.For(time.Duration(30+r.IntN(60)) * time.Minute)
 		s.calm = 0
 		w.Rest()
 		o.Ended = "at rest"
 	})
 	return o, err
+}
+
+// off turns sending or dispatch off for a while. Nothing befalls that: a switch that is turned off late stays off.
+func (s *storm) off(d time.Duration) {
+	turn := s.w.switchDispatch
+	if s.of(2) {
+		turn = s.w.switchSend
+	}
+	s.w.delivery.idle = d
+	turn(false)
+	s.w.For(d)
+	turn(true)
 }
 
 func (s *storm) fault(c *Call) Form {
@@ -99,12 +115,6 @@ func (s *storm) delivery() {
 		for range r.IntN(4) {
 			s.act(d)
 		}
-	}
-	if s.of(6) {
-		off, on := s.soon(), time.Duration(1+r.IntN(30))*time.Minute
-		w.insistAfter(off.Sub(FirstDue), "send off", turn(false))
-		w.insistAfter(off.Add(on).Sub(FirstDue), "send on", turn(true))
-		w.delivery.idle = on + 20*time.Minute // and a person's tries
 	}
 }
 

@@ -151,6 +151,12 @@ func (w *World) closed(r snapshot.Run) {
 	w.Steps.OnStart = walk
 }
 
+// switchSend turns the switch of sending.
+func (w *World) switchSend(on bool) {
+	_, err := w.Kit(nil).Editor().Switch(background, schedule.Switches{Send: &on}, "a drill", "ann")
+	w.must(err)
+}
+
 // switchDispatch turns the switch of dispatch.
 func (w *World) switchDispatch(on bool) {
 	_, err := w.Kit(nil).Editor().Switch(background, schedule.Switches{Dispatch: &on}, "a drill", "ann")
