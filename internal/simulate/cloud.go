@@ -31,6 +31,7 @@ const (
 	ActTime      = 10 * time.Second
 	visibility   = 30 * time.Minute
 	maxReceive   = 20
+	deadBatch    = 10
 	sourceKept   = "345600"
 	letterKept   = "1209600"
 	deadLetters  = "dead"

@@ -262,11 +262,14 @@ func (w *World) fire(rule string) *Worker {
 	})
 }
 
-// receive hands a message to its consumer as Lambda's poller does, and deletes what the answer does not name. What dies
+// receive hands a message, or a batch of dead letters, to its consumer as Lambda's poller does, and deletes what the answer does not name. What dies
 // deletes nothing.
 func (w *World) receive(queue string) {
-	url := w.address(queue)
-	out, err := w.SQS.ReceiveMessage(background, &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 1})
+	url, batch := w.address(queue), int32(1)
+	if queue == queueDead {
+		batch = deadBatch
+	}
+	out, err := w.SQS.ReceiveMessage(background, &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: batch})
 	w.must(err)
 	if len(out.Messages) == 0 {
 		return // it went to the dead letters
