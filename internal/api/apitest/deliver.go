@@ -40,6 +40,7 @@ func (p *Product) Deliver(t testing.TB, id string) []schedule.Submission {
 	if err := p.Store.RecordFile(ctx, run, lease, file); err != nil {
 		t.Fatal(err)
 	}
+	run.File = &file
 	for _, r := range def.Recipients {
 		normal, err := channel.Normalise(r.Channel(), r.Address())
 		if err != nil {

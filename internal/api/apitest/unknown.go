@@ -24,6 +24,7 @@ func (p *Product) Lose(t testing.TB, id string) []schedule.Submission {
 	if err := p.Store.RecordFile(ctx, run, lease, file); err != nil {
 		t.Fatal(err)
 	}
+	run.File = &file
 	var subs []schedule.Submission
 	for i, target := range schedule.Targets(def.Recipients) {
 		sub := schedule.Submission{Run: id, Channel: target.Channel(), RecipientHash: target.Hash, Recipient: target.Address(), State: schedule.Pending,
