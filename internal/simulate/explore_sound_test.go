@@ -23,6 +23,7 @@ func TestSearchesAgree(t *testing.T) {
 	}
 	for _, name := range slices.Concat(small, larger) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p, err := PairNamed(name)
 			if err != nil {
 				t.Fatal(err)
