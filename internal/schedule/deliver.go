@@ -145,7 +145,9 @@ func (w *work) do(ctx context.Context) (Disposition, error) {
 		return done, nil
 	}
 	w.run, err = w.Ledger.Run(ctx, w.id)
-	switch now := w.Clocks.Wall(); {
+	now := w.Clocks.Wall()
+	rest := w.run.rest(now, w.Timing)
+	switch {
 	case errors.Is(err, ErrNotFound):
 		w.log.Warn("the message names a run that is not there, or no more")
 		return done, nil
@@ -157,9 +159,8 @@ func (w *work) do(ctx context.Context) (Disposition, error) {
 	case w.run.LeaseLive(now):
 		w.log.Info("another worker holds the run", "until", w.run.LeaseEnd)
 		return done, nil
-	case w.run.rest(now, w.Timing) > 0:
+	case rest > 0:
 		// The message itself is hidden for as long: this is a copy, and must not use up an attempt before its time.
-		rest := w.run.rest(now, w.Timing)
 		w.log.Info("the run waits for its next attempt; this copy of its message does too", "again_in", rest.String())
 		return again(rest), nil
 	}

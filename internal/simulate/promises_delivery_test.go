@@ -310,24 +310,25 @@ func TestPromisesOfDeliveriesCanBreak(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range deliveryPromiseNames() {
+	for _, name := range promiseNames(deliveryRowRules, deliveryStepRules, deliveryBlobRules, deliveryWholeRules) {
 		if !seen[name] {
 			t.Errorf("no test breaks the promise %q", name)
 		}
 	}
 }
 
-func deliveryPromiseNames() (names []string) {
-	for _, r := range deliveryRowRules {
+// promiseNames are those of a half's rules.
+func promiseNames(rows []rowRule, steps []stepRule, blobs []blobRule, wholes []wholeRule) (names []string) {
+	for _, r := range rows {
 		names = append(names, r.name)
 	}
-	for _, r := range deliveryStepRules {
+	for _, r := range steps {
 		names = append(names, r.name)
 	}
-	for _, r := range deliveryBlobRules {
+	for _, r := range blobs {
 		names = append(names, r.name)
 	}
-	for _, r := range deliveryWholeRules {
+	for _, r := range wholes {
 		names = append(names, r.name)
 	}
 	return names

@@ -464,19 +464,7 @@ func TestMonthsPromisesCanBeBroken(t *testing.T) {
 			}
 		})
 	}
-	var names []string
-	for _, r := range monthRowRules {
-		names = append(names, r.name)
-	}
-	for _, r := range monthStepRules {
-		names = append(names, r.name)
-	}
-	for _, r := range monthBlobRules {
-		names = append(names, r.name)
-	}
-	for _, r := range monthWholeRules {
-		names = append(names, r.name)
-	}
+	names := promiseNames(monthRowRules, monthStepRules, monthBlobRules, monthWholeRules)
 	for _, name := range names {
 		if !broken[name] {
 			t.Errorf("nothing breaks the promise that %s", name)
