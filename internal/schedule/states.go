@@ -55,6 +55,9 @@ const (
 	Progress       transition.Guard = "progress since begin, or send off"
 	NoFile         transition.Guard = "no file recorded"
 	FileRecorded   transition.Guard = "file recorded"
+	// FileAsRead: until the run has settled an earlier holder may record its file; the recipients would then have no outcome,
+	// and the holder would ask them.
+	FileAsRead     transition.Guard = "the file, or its absence, as read"
 	EmptyFile      transition.Guard = "file of 0 rows"
 	NoQuery        transition.Guard = "no query recorded"
 	QueryEnded     transition.Guard = "the recorded query ended without a result for a passing reason"
@@ -113,7 +116,7 @@ var Runs = transition.Table[RunState, RunEvent]{
 			With: "counts; schedule: streak 0, last run"},
 		{From: Running, Event: SkipEmpty, To: Skipped, When: transition.All(OwnLease, SourceIsQuery, PolicySuppress, NoFile).Or(OwnLease, SourceIsQuery, PolicySuppress, EmptyFile),
 			With: "history skipped_empty; schedule: last run"},
-		{From: Running, Event: Fail, To: Failed, When: transition.All(OwnLease).Or(LeaseEnded, AttemptsSpent),
+		{From: Running, Event: Fail, To: Failed, When: transition.All(OwnLease, FileAsRead).Or(LeaseEnded, AttemptsSpent, FileAsRead),
 			With: "code and message; schedule: streak +1, last run; pause where the code calls for one"},
 		{From: Queued, Event: AskToStop, To: Queued, When: transition.All(PersonReason), With: "by whom, why; audited"},
 		{From: Running, Event: AskToStop, To: Running, When: transition.All(PersonReason), With: "by whom, why; audited"},

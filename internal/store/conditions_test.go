@@ -91,7 +91,7 @@ var (
 	theWake = theNow.Add(-time.Minute)
 	theDue  = theNow.Add(time.Hour)
 	words   = strings.NewReplacer(`"2026-11-30T08:00:00.000Z"`, "‹now›", `"2026-11-30T07:59:00.000Z"`, "‹as read›", `"2026-11-30T09:00:00.000Z"`, "‹as read›",
-		`"the-owner"`, "‹owner›", `"the-earlier"`, "‹owner as read›", `"the-open"`, "‹as read›", "version = 7", "version = ‹as read›",
+		`"the-owner"`, "‹owner›", `"the-earlier"`, "‹owner as read›", `"the-open"`, "‹as read›", `"the-file"`, "‹as read›", "version = 7", "version = ‹as read›",
 		`"2026-11-30T07:55:00.000Z"`, "‹five minutes ago›", "job = 11", "job = ‹as read›", "failures = 2", "failures = ‹as read›", "generation = 4", "generation = ‹as read›", "cursor = 12", "cursor = ‹as read›",
 		`"the-key"`, "‹as read›", `"the-manifest"`, "‹as read›", "compared_to = 3", "compared_to = ‹current as read›", `"the-purpose"`, "‹purpose›")
 	theRun = snapshot.Run{Job: 11, Failures: 2, Generation: 4, Cursor: snapshot.Cursor{Chunk: 12, Key: "the-key"}, OfferedAt: theWake, Verdict: &snapshot.Verdict{Manifest: "the-manifest"}}
@@ -110,7 +110,7 @@ func spell[S, E ~string](t *testing.T, b *strings.Builder, table transition.Tabl
 			one := row
 			one.When = transition.When{all}
 			var e expression
-			f := facts{owner: "the-owner", earlier: "the-earlier", now: theNow, wake: theWake, yields: 200, decided: all,
+			f := facts{owner: "the-owner", earlier: "the-earlier", now: theNow, wake: theWake, yields: 200, file: "the-file", decided: all,
 				schedule: &schedule.Schedule{Version: 7, NextDue: theDue, OpenRun: "the-open"}, before: theNow.Add(-5 * time.Minute), current: 3, query: "the-purpose", run: theRun}
 			expr, ok := condition(&e, one, f)
 			if !ok {

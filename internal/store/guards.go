@@ -18,6 +18,7 @@ type facts struct {
 	now      time.Time // wall time
 	wake     time.Time // wake_at as read
 	yields   int       // how many yields a run may have
+	file     string    // runs: the key of the file as read; "" where there was none
 	schedule *schedule.Schedule
 	run      snapshot.Run       // monthly snapshots: the run as read
 	before   time.Time          // monthly snapshots: an offer at or before it has waited long enough
@@ -54,6 +55,12 @@ var guards = map[transition.Guard]guard{
 	schedule.FileRecorded: present(schema.File),
 	schedule.EmptyFile: {expr: func(e *expression, _ facts) string {
 		return e.name(schema.File) + "." + e.name(schema.FileRows) + " = " + e.value(0)
+	}},
+	schedule.FileAsRead: {expr: func(e *expression, f facts) string {
+		if f.file == "" {
+			return "attribute_not_exists(" + e.name(schema.File) + ")"
+		}
+		return e.name(schema.File) + "." + e.name(schema.FileKey) + " = " + e.value(f.file)
 	}},
 	schedule.NoQuery:        missing(schema.QueryID),
 	schedule.QueryEnded:     {expr: func(e *expression, _ facts) string { return e.name(schema.QueryEnded) + " = " + e.value(true) }},

@@ -325,6 +325,9 @@ func settleWrite(r schedule.Run, l lease, o schedule.Outcome) (write, error) {
 	set := map[string]any{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: nil, schema.OpenShard: nil,
 		schema.SettledAt: schema.Time(l.Now), schema.SettledBy: l.Token, schema.Submitted: o.Submitted, schema.Skipped: o.Skipped}
 	f := facts{owner: l.Token, now: l.Now}
+	if r.File != nil {
+		f.file = r.File.Key
+	}
 	line := entry(l.Now, "%s", o.Event)
 	switch o.Event {
 	case schedule.Succeed:
@@ -338,16 +341,10 @@ func settleWrite(r schedule.Run, l lease, o schedule.Outcome) (write, error) {
 		set[schema.ErrorCode], set[schema.ErrorText] = string(o.Code), failure.Cut(o.Message, failure.MaxMessage)
 		line = entry(l.Now, "failed: %s", o.Code)
 	}
-	w, err := advance(step[schedule.RunState, schedule.RunEvent]{
+	return advance(step[schedule.RunState, schedule.RunEvent]{
 		table: schedule.Runs, from: r.State, event: o.Event, key: runKey(r), facts: f, with: update{set: set, append: line},
 		mine: func(it item) bool { return str(it, schema.SettledBy) == l.Token },
 	})
-	if err == nil && o.Event == schedule.Fail && r.File == nil {
-		// An earlier holder may record its file yet, until the run has settled: its recipients would have no outcome, and it
-		// would ask them.
-		w.condition = "(" + w.condition + ") AND attribute_not_exists(" + w.expr.name(schema.File) + ")"
-	}
-	return w, err
 }
 
 // effectWrite is the schedule's part of a settle, conditioned on what was read.

@@ -57,6 +57,7 @@ var meanings = map[transition.Guard]meaning{
 	schedule.NoFile:         {holds: row{schema.File: nil}, fails: []row{{schema.File: recordedFile}}},
 	schedule.FileRecorded:   {holds: row{schema.File: recordedFile}, fails: []row{{schema.File: nil}}},
 	schedule.EmptyFile:      {holds: row{schema.File: emptied(recordedFile)}, fails: []row{{schema.File: recordedFile}}},
+	schedule.FileAsRead:     {fails: []row{{schema.File: recordedFile.with(row{schema.FileKey: "30d/run/worker-9/delays.csv"})}}},
 	schedule.NoQuery:        {holds: row{schema.QueryID: nil}, fails: []row{{schema.QueryID: "query-9"}}},
 	schedule.QueryEnded:     {holds: row{schema.QueryID: "query-0", schema.QueryEnded: true}, fails: []row{{schema.QueryEnded: nil}, {schema.QueryEnded: false}}},
 	schedule.AllOutcomes:    byCaller,

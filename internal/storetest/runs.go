@@ -307,6 +307,8 @@ func settleWays() []way {
 			do: end(held, schedule.Outcome{Event: schedule.SkipEmpty}), want: both(skippedEmpty, "skip empty", schedule.Skipped, row{schema.LastRunCode: nil})},
 		{from: "running", event: "fail", token: true, given: withSchedule("running", nil), do: end(held, fail),
 			want: both(failed("worker-1", "query_invalid", fail.Message), "failed: query_invalid", schedule.Failed, row{schema.Streak: 4, schema.LastRunCode: "query_invalid"})},
+		{from: "running", event: "fail", name: "with its file", token: true, given: withSchedule("running", row{schema.File: recordedFile}), do: end(held, fail),
+			want: both(failed("worker-1", "query_invalid", fail.Message), "failed: query_invalid", schedule.Failed, row{schema.Streak: 4, schema.LastRunCode: "query_invalid"})},
 		{from: "running", event: "fail", name: "a code that pauses", token: true, given: withSchedule("running", nil),
 			do: end(held, schedule.Outcome{Event: schedule.Fail, Code: failure.SourceAccessDenied, Message: "no access"}),
 			want: both(failed("worker-1", "source_access_denied", "no access"), "failed: source_access_denied", schedule.Failed,

@@ -35,14 +35,19 @@ func (t tree) try(ctx context.Context, ks []killer, m Mutant, tests []test) Resu
 	reached := reach(m, tests)
 	r := Result{Reached: len(reached)}
 	for i, k := range ks {
+		spent := 0.0
 		for _, batch := range batches(i, reached) {
+			if k.most > 0 && spent >= k.most {
+				break
+			}
 			var names []string
 			limit := 10.0
 			for _, one := range batch {
 				names = append(names, one.Name)
 				limit += 5 * one.Seconds
 			}
-			out, _, err := t.run(ctx, k, pattern(names), int(limit), false, env(m))
+			out, used, err := t.run(ctx, k, pattern(names), int(limit), false, env(m))
+			spent += used
 			if err != nil && ctx.Err() == nil {
 				r.Killed, r.Suite, r.Test = true, k.name, blame(out, names, err)
 				r.Seconds = time.Since(began).Seconds()
