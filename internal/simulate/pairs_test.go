@@ -135,6 +135,8 @@ func TestFaultPairs(t *testing.T) {
 		rand.New(rand.NewPCG(5, 5)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		chosen = all[:min(len(all), *pairsOf)]
 	}
+	from, to := share(t, len(chosen))
+	chosen = chosen[from:to]
 	n, failure := inParallel(t, len(chosen), func(t *testing.T, i int) string {
 		o, err := chosen[i].play(t)
 		if err == nil && o.Calls < chosen[i].second {

@@ -31,10 +31,11 @@ func TestRandomSchedules(t *testing.T) {
 		n = 2_000_000
 	}
 	var calls atomic.Int64
-	ran, failure := inParallel(t, n, func(t *testing.T, i int) string {
-		o, err := Storm(t, uint64(i))
+	from, to := share(t, n)
+	ran, failure := inParallel(t, to-from, func(t *testing.T, i int) string {
+		o, err := Storm(t, uint64(from+i))
 		if err != nil {
-			return told(err, "TestRandomSchedules", fmt.Sprint(i))
+			return told(err, "TestRandomSchedules", fmt.Sprint(from+i))
 		}
 		calls.Add(int64(o.Calls))
 		return ""
