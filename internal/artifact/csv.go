@@ -66,8 +66,10 @@ func dangerous(s []byte) bool {
 	return false
 }
 
-// encoder appends records to a buffer.
-type encoder struct {
+// csv appends records.
+type csv struct {
+	*out
+	bom       bool
 	delimiter byte
 	null      []byte
 	single    bool // one column only
@@ -76,8 +78,8 @@ type encoder struct {
 	days      []dayCache // by column
 }
 
-func newEncoder(f Format, columns int) *encoder {
-	e := &encoder{delimiter: f.delimiter()[0], null: []byte(f.Null), single: columns == 1, exact: f.Exact, days: make([]dayCache, columns)}
+func newCSV(f Format, o *out) encoder {
+	e := &csv{out: o, bom: f.BOM, delimiter: f.delimiter()[0], null: []byte(f.Null), exact: f.Exact}
 	for c := 0x80; c < 0x100; c++ {
 		e.class[c] = notASCII
 	}
@@ -87,19 +89,47 @@ func newEncoder(f Format, columns int) *encoder {
 	return e
 }
 
-// header appends the columns' names, which are text like any other.
-func (e *encoder) header(b []byte, columns []source.Column) []byte {
+// begin appends the columns' names, which are text like any other.
+func (e *csv) begin(columns []source.Column) error {
+	e.single, e.days = len(columns) == 1, make([]dayCache, len(columns))
+	if e.bom {
+		e.b = append(e.b, "\uFEFF"...)
+	}
 	for i, c := range columns {
+		if i > 0 {
+			e.b = append(e.b, e.delimiter)
+		}
+		e.b = e.text(e.b, []byte(c.Name))
+	}
+	e.b = append(e.b, '\r', '\n')
+	return nil
+}
+
+func (e *csv) row(cells []source.Value) (err error) {
+	b := e.b
+	for i := range cells {
 		if i > 0 {
 			b = append(b, e.delimiter)
 		}
-		b = e.text(b, []byte(c.Name))
+		if b, err = e.cell(b, i, &cells[i]); err != nil {
+			return err
+		}
+		if len(b) >= e.full {
+			e.b = b
+			if err = e.more(); err != nil {
+				return err
+			}
+			b = e.b
+		}
 	}
-	return append(b, '\r', '\n')
+	e.b = append(b, '\r', '\n')
+	return nil
 }
 
+func (e *csv) end() error { return nil }
+
 // cell appends the i-th cell without its delimiter.
-func (e *encoder) cell(b []byte, i int, v *source.Value) ([]byte, error) {
+func (e *csv) cell(b []byte, i int, v *source.Value) ([]byte, error) {
 	switch v.Kind {
 	case source.KindNull:
 		if e.single && len(e.null) == 0 {
@@ -131,7 +161,7 @@ func (e *encoder) cell(b []byte, i int, v *source.Value) ([]byte, error) {
 }
 
 // text appends a text, quoted and neutralised as it needs.
-func (e *encoder) text(b, s []byte) []byte {
+func (e *csv) text(b, s []byte) []byte {
 	var marks byte
 	for _, c := range s {
 		marks |= e.class[c]

@@ -24,14 +24,23 @@ type FieldError struct {
 	Want  string // what would be right
 }
 
-const (
-	kindCSV = "csv"
-	maxNull = 20 // characters
-)
+const maxNull = 20 // characters
+
+// kind is one kind of file.
+type kind struct {
+	mediaType string // as HTTP and MIME name it
+	extension string // the end of a file's name, with its dot
+	encoder   func(Format, *out) encoder
+}
+
+var kinds = map[string]kind{
+	// RFC 7111 for the header parameter.
+	"csv": {"text/csv; charset=utf-8; header=present", ".csv", newCSV},
+}
 
 // Validate lists what is wrong; nil means that Write can use the format.
 func (f Format) Validate() (errs []FieldError) {
-	if f.Kind != kindCSV {
+	if _, ok := kinds[f.Kind]; !ok {
 		errs = append(errs, FieldError{"kind", f.Kind, `"csv"`})
 	}
 	if f.Delimiter != "" && (len(f.Delimiter) != 1 || !strings.Contains(",;\t|", f.Delimiter)) {
@@ -66,8 +75,8 @@ func (f Format) delimiter() string {
 	return f.Delimiter
 }
 
-// MediaType is the file's type as HTTP and MIME name it (RFC 7111 for the header parameter).
-func MediaType(Format) string { return "text/csv; charset=utf-8; header=present" }
+// MediaType is the file's type as HTTP and MIME name it.
+func MediaType(f Format) string { return kinds[f.Kind].mediaType }
 
 // Extension is the end of the file's name, with its dot.
-func Extension(Format) string { return ".csv" }
+func Extension(f Format) string { return kinds[f.Kind].extension }

@@ -48,15 +48,22 @@ func Write(ctx context.Context, rows source.Rows, f Format, w io.Writer, maxByte
 	return Result{Rows: count, Bytes: s.bytes, SHA256: hex.EncodeToString(s.hash.Sum(nil))}, nil
 }
 
+// encoder turns rows into the bytes of one kind of file, which it puts into an out.
+type encoder interface {
+	begin(columns []source.Column) error
+	// row takes one row, whose cells are valid until it returns.
+	row(cells []source.Value) error
+	// end closes the file, after the last row.
+	end() error
+}
+
 // encode drains rows into the sink.
 func encode(ctx context.Context, rows source.Rows, f Format, s *sink) (count int64, err error) {
-	columns := rows.Columns()
-	e := newEncoder(f, len(columns))
-	b, full := (<-s.free)[:0], firstBlock
-	if f.BOM {
-		b = append(b, "\uFEFF"...)
+	o := &out{sink: s, b: (<-s.free)[:0], full: firstBlock}
+	e := kinds[f.Kind].encoder(f, o)
+	if err := e.begin(rows.Columns()); err != nil {
+		return 0, err
 	}
-	b = e.header(b, columns)
 	for {
 		row, err := rows.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -65,24 +72,43 @@ func encode(ctx context.Context, rows source.Rows, f Format, s *sink) (count int
 		if err != nil {
 			return count, err
 		}
-		for i := range row {
-			if i > 0 {
-				b = append(b, e.delimiter)
-			}
-			if b, err = e.cell(b, i, &row[i]); err != nil {
-				return count, err
-			}
-			if len(b) >= full {
-				if b, err = s.pass(b); err != nil {
-					return count, err
-				}
-				full = blockSize
-			}
+		if err := e.row(row); err != nil {
+			return count, err
 		}
-		b = append(b, '\r', '\n')
 		count++
 	}
-	return count, s.hand(b)
+	if err := e.end(); err != nil {
+		return count, err
+	}
+	return count, s.hand(o.b)
+}
+
+// out is where an encoder puts its bytes: it appends to b and calls more wherever b may have become full, or writes.
+type out struct {
+	sink *sink
+	b    []byte
+	full int
+}
+
+// more hands b over if it is full.
+func (o *out) more() (err error) {
+	if len(o.b) < o.full {
+		return nil
+	}
+	o.b, err = o.sink.pass(o.b)
+	o.full = blockSize
+	return err
+}
+
+// Write takes bytes from an encoder that does not append.
+func (o *out) Write(p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		take := min(len(p)-n, o.full-len(o.b))
+		o.b = append(o.b, p[n:n+take]...)
+		n += take
+		err = o.more()
+	}
+	return n, err
 }
 
 // errSink tells encode to end; sink.finish has the reason.
