@@ -292,7 +292,7 @@ func (s *Store) consequences(ctx context.Context, r schedule.Run, l lease, o sch
 	if err != nil {
 		return nil, nil, err
 	}
-	if asked { // the version whose definition decided is still the schedule's
+	if asked && effect.Pause == "" { // the version whose definition decided is still the schedule's; a pause demands it anyway
 		w.condition += " AND " + w.expr.equals(schema.Version, sched.Version)
 	}
 	ws = append(ws, w)

@@ -64,6 +64,24 @@ func parts(t *testing.T, b *bench) {
 			t.Errorf("%+v, %v; want its wake_at moved and the visit counted", now, err)
 		}
 	})
+	t.Run("a lease given back that another holds until the same time", func(t *testing.T) {
+		p := b.place()
+		b.write(t, withSchedule("running", row{schema.LeaseOwner: "worker-9", schema.WakeAt: held.Wake})(p))
+		r, err := b.Run(t.Context(), p.run())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := b.read(t, p)
+		if err := b.Release(t.Context(), r, held, failure.New(failure.SourceUnavailable, "no answer"), time.Minute); !schedule.IsConflict(err) {
+			t.Errorf("release: got %v, want a Conflict", err)
+		}
+		if err := b.Yield(t.Context(), r, held, 200, "time is nearly up"); !schedule.IsConflict(err) {
+			t.Errorf("yield: got %v, want a Conflict", err)
+		}
+		if d := diff(b.read(t, p), before); d != "" {
+			t.Error(d)
+		}
+	})
 	t.Run("an attempt on a run that has settled", func(t *testing.T) {
 		p := b.place()
 		b.write(t, withSchedule("succeeded", nil)(p))
