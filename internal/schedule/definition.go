@@ -204,7 +204,7 @@ func (r Run) LeaseLive(now time.Time) bool {
 // rest is how long a released run still waits for its next attempt; 0 or less: it does not. One that was offered again since,
 // or that a person asked to stop, does not wait.
 func (r Run) rest(now time.Time, t Timing) time.Duration {
-	if r.State != Running || r.LeaseOwner != "" || r.Offers > 0 || r.DeadLetters > 0 || r.StopBy != "" {
+	if r.State != Running || r.LeaseOwner != "" || r.Offers > 0 || r.StopBy != "" {
 		return 0
 	}
 	return min(r.WakeAt.Add(-t.SweepReleased.Std()).Sub(now), t.BackoffMax.Std()) // release set it to the visibility and this

@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -475,4 +476,40 @@ func TestARestingRunIsStoppedByTheNextMessage(t *testing.T) {
 	w.must(err)
 	w.drain()
 	w.wantState(run, schedule.Failed, failure.StoppedByOperator)
+}
+
+// A dead worker's run is no resting one: whoever comes after its lease goes on at once, however long the margins are.
+func TestADeadWorkersRunDoesNotRest(t *testing.T) {
+	w := newWorld(t, timing(func(t *schedule.Timing) {
+		t.LeaseMargin, t.SweepReleased = schedule.Duration(10*time.Minute), schedule.Duration(time.Minute)
+	}))
+	run := w.admitted(w.definition("s", "b"))
+	z, held := w.freezeDeliver(4)
+	if !held {
+		t.Fatal("the attempt makes fewer than four calls")
+	}
+	r := w.run(run)
+	if r.LeaseOwner == "" {
+		t.Fatalf("the worker was held before it took the lease: %+v", r)
+	}
+	w.to(r.LeaseEnd.Add(time.Second))
+	w.raw(schedule.EncodeMessage(run))
+	w.deliver()
+	if r := w.run(run); r.Attempts != 2 {
+		t.Errorf("%d attempts, want the second one to begin as soon as the lease is over\n%s", r.Attempts, w.dump())
+	}
+	z.release()
+}
+
+func TestASwitchNeedsAReason(t *testing.T) {
+	w := newWorld(t)
+	off := false
+	_, err := w.editor.Switch(ctx, schedule.Switches{Send: &off}, "", "ann")
+	var ps schedule.Problems
+	if !errors.As(err, &ps) || len(ps) != 1 || ps[0].Field != "reason" {
+		t.Errorf("got %v, want a problem with the reason", err)
+	}
+	if c, err := w.store.Control(ctx); err != nil || c.SendOff {
+		t.Errorf("%+v, %v: sending was switched off without a reason", c, err)
+	}
 }

@@ -136,9 +136,6 @@ func frozenAttributes(f channel.Frozen) map[string]any {
 // honoursKeys what the channel does; the submission is as read, owner is the worker that writes.
 func (s *Store) LoseTrack(ctx context.Context, sub schedule.Submission, owner string, honoursKeys, about bool) error {
 	f := facts{owner: owner, earlier: sub.Owner}
-	if sub.Owner == owner {
-		f.earlier = "nobody" // no earlier owner: the reply to its own request decides
-	}
 	if honoursKeys {
 		f.decided = append(f.decided, schedule.HonoursKeys)
 	} else {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -97,6 +98,9 @@ func parts(t *testing.T, b *bench) {
 			t.Error(d)
 		}
 	})
+	t.Run("a submission that another owner left alike", func(t *testing.T) {
+		leftAlike(t, b, submissions(b), row{schema.Owner: "worker-99"}, ofOwners)
+	})
 	t.Run("acceptance that comes after a person's word", func(t *testing.T) { acceptedTooLate(t, b) })
 }
 
@@ -105,7 +109,7 @@ func snapshotParts(t *testing.T, b *bench) {
 	t.Run("a claim whose slot is held", func(t *testing.T) { slotHeld(t, b) })
 	t.Run("an owner is made once", func(t *testing.T) { ownerMadeOnce(t, b) })
 	t.Run("a roll back that read no current version", func(t *testing.T) { rolledBackFromNothing(t, b) })
-	t.Run("N4 a row that another job left alike", func(t *testing.T) { leftAlike(t, b, monthly(b)) })
+	t.Run("N4 a row that another job left alike", func(t *testing.T) { leftAlike(t, b, monthly(b), row{schema.Job: 99}, ofJobs) })
 	t.Run("a start that knows no execution", func(t *testing.T) { executionKept(t, b) })
 	t.Run("writes that never came there", func(t *testing.T) { neverCame(t, b) })
 	t.Run("an owner saved again after another's", func(t *testing.T) {
@@ -207,21 +211,25 @@ func offeredOnce(t *testing.T, b *bench) {
 	}
 }
 
-// leftAlike lets each write of a job fail before its effect, and finds a row after it that looks as if it had taken effect
-// but is another job's: that is no success.
-func leftAlike(t *testing.T, b *bench, s subject) {
+// ofJobs and ofOwners are the events that a job, and the owner of a submission, record.
+var (
+	ofJobs = []snapshot.Event{snapshot.Claim, snapshot.Reoffer, snapshot.Attach, snapshot.Start, snapshot.BeginValidation, snapshot.RecordVerdict, snapshot.RecordQuery,
+		snapshot.Publish, snapshot.Fail}
+	ofOwners = []schedule.SubmissionEvent{schedule.Accept, schedule.AcceptLate, schedule.Refuse, schedule.NoteNotAccepted, schedule.LoseTrack}
+)
+
+// leftAlike lets each write of a job or an owner fail before its effect, and finds a row after it that looks as if it had
+// taken effect but is another's: that is no success.
+func leftAlike[E ~string](t *testing.T, b *bench, s subject, anothers row, events []E) {
 	tried := 0
 	for _, w := range s.ways {
-		switch snapshot.Event(w.event) {
-		case snapshot.Claim, snapshot.Reoffer, snapshot.Attach, snapshot.Start, snapshot.BeginValidation, snapshot.RecordVerdict, snapshot.RecordQuery,
-			snapshot.Publish, snapshot.Fail:
-		default:
+		if !slices.Contains(events, E(w.event)) {
 			continue
 		}
 		tried++
 		p, before := b.stage(t, w)
 		r := b.seen(t, s, w, p)
-		alike := before.after(append(w.want(p), change{key: p.snapshotKey(), set: row{schema.Job: 99}}))
+		alike := before.after(append(w.want(p), change{key: s.key(p), set: anothers}))
 		b.tap.reset()
 		b.tap.before = func(_ int, operation string) error {
 			if !isWrite(operation) {
@@ -233,13 +241,13 @@ func leftAlike(t *testing.T, b *bench, s subject) {
 		err := w.do(t.Context(), b.Store, p, r)
 		b.tap.reset()
 		if err == nil {
-			t.Errorf("%s: success by another job's row", w.title())
+			t.Errorf("%s: success by another's row", w.title())
 		}
 		if d := diff(b.read(t, p), alike); d != "" {
 			t.Errorf("%s: %s", w.title(), d)
 		}
 	}
-	if tried < 9 {
+	if tried < len(events) {
 		t.Errorf("%d ways were tried, want one of each event at least", tried)
 	}
 }
