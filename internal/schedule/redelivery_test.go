@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -578,4 +579,18 @@ func TestAFailThatWasInterruptedAsksNobodyElse(t *testing.T) {
 		t.Errorf("%d requests left: %s", len(w.hooks.posts), w.dump())
 	}
 	w.wantSub(run, "c", schedule.NotSent, string(failure.SenderRefused))
+}
+
+// A message once more of a run that has settled costs two reads, and no write that would be refused.
+func TestACopyOfASettledRunsMessageCostsTwoReads(t *testing.T) {
+	w := newWorld(t)
+	run := w.admitted(w.definition("s", "b"))
+	w.quiet()
+	w.wantState(run, schedule.Succeeded, "")
+	before := len(w.faults.log)
+	w.raw(schedule.EncodeMessage(run))
+	w.deliver()
+	if got, want := w.faults.log[before:], []string{"deliver DynamoDB.GetItem", "deliver DynamoDB.GetItem"}; !slices.Equal(got, want) {
+		t.Errorf("calls: %q, want %q", got, want)
+	}
 }
