@@ -590,7 +590,7 @@ func TestACopyOfASettledRunsMessageCostsTwoReads(t *testing.T) {
 	before := len(w.faults.log)
 	w.raw(schedule.EncodeMessage(run))
 	w.deliver()
-	if got, want := w.faults.log[before:], []string{"deliver DynamoDB.GetItem", "deliver DynamoDB.GetItem"}; !slices.Equal(got, want) {
+	if got, want := w.faults.log[before:], []string{"deliver DynamoDB.GetItem", "deliver DynamoDB.GetItem", "poller SQS.DeleteMessage"}; !slices.Equal(got, want) {
 		t.Errorf("calls: %q, want %q", got, want)
 	}
 }
