@@ -581,13 +581,20 @@ func TestAFailThatWasInterruptedAsksNobodyElse(t *testing.T) {
 	w.wantSub(run, "c", schedule.NotSent, string(failure.SenderRefused))
 }
 
-// A message once more of a run that has settled costs two reads, and no write that would be refused.
-func TestACopyOfASettledRunsMessageCostsTwoReads(t *testing.T) {
+// A message once more of a run that has settled costs a read or two, and no write that would be refused.
+func TestACopyOfASettledRunsMessageWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	run := w.admitted(w.definition("s", "b"))
 	w.quiet()
 	w.wantState(run, schedule.Succeeded, "")
 	before := len(w.faults.log)
+	_, err := w.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &w.dlq, MessageBody: aws.String(schedule.EncodeMessage(run))})
+	w.must(err)
+	w.exhaust()
+	if got, want := w.faults.log[before:], []string{"exhaust DynamoDB.GetItem", "poller SQS.DeleteMessage"}; !slices.Equal(got, want) {
+		t.Errorf("a dead letter's calls: %q, want %q", got, want)
+	}
+	before = len(w.faults.log)
 	w.raw(schedule.EncodeMessage(run))
 	w.deliver()
 	if got, want := w.faults.log[before:], []string{"deliver DynamoDB.GetItem", "deliver DynamoDB.GetItem", "poller SQS.DeleteMessage"}; !slices.Equal(got, want) {
