@@ -178,10 +178,18 @@ func (w *work) do(ctx context.Context) (Disposition, error) {
 	return w.end(ctx, w.attempt(ctx))
 }
 
-// settleLost takes a conflict for what it is: somebody else was faster, and the sweep covers the rest.
+// lost takes a conflict for what it is: somebody else was faster, and the sweep covers the rest.
+func (w *work) lost(err error) bool {
+	if !IsConflict(err) && !errors.Is(err, errLost) {
+		return false
+	}
+	w.log.Info("another worker was faster", "reason", err.Error())
+	return true
+}
+
+// settleLost is what is left of a settle's error.
 func (w *work) settleLost(err error) error {
-	if IsConflict(err) || errors.Is(err, errLost) {
-		w.log.Info("another worker was faster", "reason", err.Error())
+	if w.lost(err) {
 		return nil
 	}
 	return err
@@ -238,8 +246,8 @@ func (w *work) end(ctx context.Context, err error) (Disposition, error) {
 	switch {
 	case err == nil:
 		return done, nil
-	case errors.Is(err, errLost), IsConflict(err):
-		return done, w.settleLost(err)
+	case w.lost(err):
+		return done, nil
 	case errors.Is(err, errEmpty):
 		err = w.settle(ctx, Outcome{Event: SkipEmpty})
 		return done, w.settleLost(err)
