@@ -20,55 +20,6 @@ import (
 	"almanac/internal/source"
 )
 
-// field is one field of a file as an independent reader finds it.
-type field struct {
-	text   string
-	quoted bool
-}
-
-// parts takes a file apart by RFC 4180 alone, and tells which fields were quoted: encoding/csv does not, and makes CRLF
-// within a field LF.
-func parts(file []byte, delimiter byte) (records [][]field, err error) {
-	var record []field
-	for rest := file; len(rest) > 0; {
-		var f field
-		if rest[0] == '"' {
-			f.quoted = true
-			for rest = rest[1:]; ; rest = rest[1:] {
-				i := bytes.IndexByte(rest, '"')
-				if i < 0 {
-					return records, fmt.Errorf("a quote that does not end")
-				}
-				f.text += string(rest[:i])
-				if rest = rest[i+1:]; len(rest) == 0 || rest[0] != '"' {
-					break
-				}
-				f.text += `"`
-			}
-		} else {
-			i := bytes.IndexAny(rest, string([]byte{delimiter, '\r', '\n', '"'}))
-			if i < 0 {
-				return records, fmt.Errorf("a record that does not end")
-			}
-			f.text, rest = string(rest[:i]), rest[i:]
-		}
-		record = append(record, f)
-		switch {
-		case len(rest) > 0 && rest[0] == delimiter:
-			rest = rest[1:]
-		case bytes.HasPrefix(rest, []byte("\r\n")):
-			rest = rest[2:]
-			records, record = append(records, record), nil
-		default:
-			return records, fmt.Errorf("%q where a delimiter or CRLF should be", rest)
-		}
-	}
-	if record != nil {
-		return records, fmt.Errorf("the last record does not end")
-	}
-	return records, nil
-}
-
 // formula is the rule of doc.go, written anew: what a spreadsheet may run.
 func formula(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)

@@ -29,6 +29,9 @@ const (
 // Write turns all rows into a file in w, which receives blocks of about 1 MiB from one other goroutine; when Write
 // returns, that goroutine has ended. It does not close rows.
 //
+// A file that is packed is encoded on the caller's goroutine and packed on the other one. Result and maxBytes speak of the
+// bytes that are stored, which are the packed ones; what rows may hold is bounded by the limits of their source.
+//
 // An error of rows is returned as it is. An error of w is file_unavailable unless it carries a failure of its own.
 // More than maxBytes, if that is above zero, is file_too_large; w has received no more than maxBytes then. After any
 // error the bytes in w are worthless.
@@ -37,9 +40,9 @@ func Write(ctx context.Context, rows source.Rows, f Format, w io.Writer, maxByte
 		e := errs[0]
 		return Result{}, failure.New(failure.FileUnsupported, "format.%s is %q; it must be %s", e.Field, failure.Cut(e.Value, 60), e.Want)
 	}
-	s := startSink(w, maxBytes)
+	s := startSink(w, f.Compression, maxBytes)
 	count, err := encode(ctx, rows, f, s)
-	if failed := s.finish(); failed != nil && (err == nil || errors.Is(err, errSink)) {
+	if failed := s.finish(err == nil); failed != nil && (err == nil || errors.Is(err, errSink)) {
 		err = failed
 	}
 	if err != nil {
@@ -114,9 +117,11 @@ func (o *out) Write(p []byte) (n int, err error) {
 // errSink tells encode to end; sink.finish has the reason.
 var errSink = errors.New("the file cannot be written any further")
 
-// sink hashes and writes full blocks while the next one is filled.
+// sink packs, hashes and writes full blocks while the next one is filled.
 type sink struct {
 	w          io.Writer
+	packing    string // a key of packers, or "" for none
+	whole      bool   // the last block has come, so that the packed file may end; valid once full is closed
 	max        int64
 	hash       hash.Hash
 	bytes      int64
@@ -125,8 +130,8 @@ type sink struct {
 	err        error         // valid once ended is closed
 }
 
-func startSink(w io.Writer, max int64) *sink {
-	s := &sink{w: w, max: max, hash: sha256.New(), free: make(chan []byte, blocks), full: make(chan []byte, blocks), ended: make(chan struct{})}
+func startSink(w io.Writer, packing string, max int64) *sink {
+	s := &sink{w: w, packing: packing, max: max, hash: sha256.New(), free: make(chan []byte, blocks), full: make(chan []byte, blocks), ended: make(chan struct{})}
 	s.free <- make([]byte, 0, firstBlock+firstBlock/8)
 	for range blocks - 1 {
 		s.free <- nil
@@ -137,12 +142,19 @@ func startSink(w io.Writer, max int64) *sink {
 
 func (s *sink) run() {
 	defer close(s.ended)
+	take := s.store
+	if s.packing != "" {
+		p := packers[s.packing].begin(s.store)
+		defer p.release()
+		take = p.pack
+		defer func() {
+			if s.err == nil && s.whole {
+				s.err = p.end()
+			}
+		}()
+	}
 	for b := range s.full {
-		if s.max > 0 && s.bytes+int64(len(b)) > s.max {
-			s.err = failure.New(failure.FileTooLarge, "the file passes its limit of %d bytes: narrow the query, or raise limits.bytes", s.max)
-			return
-		}
-		if s.err = s.write(b); s.err != nil {
+		if s.err = take(b); s.err != nil {
 			return
 		}
 		if cap(b) > 4*blockSize || cap(b) < blockSize { // one giant cell must not keep its memory
@@ -152,7 +164,11 @@ func (s *sink) run() {
 	}
 }
 
-func (s *sink) write(b []byte) error {
+// store writes bytes as they are stored.
+func (s *sink) store(b []byte) error {
+	if s.max > 0 && s.bytes+int64(len(b)) > s.max {
+		return failure.New(failure.FileTooLarge, "the file passes its limit of %d bytes: narrow the query, or raise limits.bytes", s.max)
+	}
 	s.bytes += int64(len(b))
 	s.hash.Write(b)
 	n, err := s.w.Write(b)
@@ -196,8 +212,10 @@ func (s *sink) hand(b []byte) error {
 // month, need not have memory cleared for each.
 var wholeBlocks = sync.Pool{New: func() any { b := make([]byte, 0, blockSize+blockSize/8); return &b }}
 
-// finish waits for the blocks that are under way, and returns the error that ended the sink.
-func (s *sink) finish() error {
+// finish waits for the blocks that are under way, and returns the error that ended the sink. A file that is not whole is
+// not given the end of a packed one, so that nobody takes it for whole.
+func (s *sink) finish(whole bool) error {
+	s.whole = whole
 	close(s.full)
 	<-s.ended
 	for {
