@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"almanac/internal/failure"
 	"almanac/internal/source"
 )
 
@@ -152,12 +151,12 @@ func (e *csv) cell(b []byte, i int, v *source.Value) ([]byte, error) {
 	case source.KindBytes:
 		return appendHex(b, v.Text), nil
 	case source.KindDate, source.KindTimestamp:
-		if unix := v.Time.Unix(); unix < firstSecond || unix > lastSecond {
-			return b, failure.New(failure.FileUnsupported, "column %d holds the year %d; CSV takes years 0 to 9999: convert the column to text in the query", i+1, v.Time.UTC().Year())
+		if !fourDigits(v.Time) {
+			return b, wrongYear(i, v.Time, "CSV")
 		}
 		return e.days[i].append(b, v.Time, v.Kind == source.KindTimestamp), nil
 	}
-	return b, failure.New(failure.FileUnsupported, "column %d holds a value of the unknown kind %d: convert the column to text in the query", i+1, v.Kind)
+	return b, unknownKind(i, v)
 }
 
 // text appends a text, quoted and neutralised as it needs.

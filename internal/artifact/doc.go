@@ -18,4 +18,37 @@
 //     with a byte order mark; headers count as text. Numbers are never changed: -5 stays -5. Format.Exact leaves text as
 //     it is.
 //   - Bytes of a text that are not UTF-8 become U+FFFD.
+//
+// # JSON Lines
+//
+// One object for each row, a line feed behind each, the keys in the order of the columns (https://jsonlines.org). A file
+// without a row is empty. In detail:
+//
+//   - A key is the column's name. Readers keep one of two equal keys, so names become unique: a name that comes again has _2,
+//     _3 and so on behind it, the first that no column has; a column without a name is column_N, N being its place from 1.
+//   - A number is written as one only where a double gives it back, since most readers make a double of it: integers up to
+//     2^53 in magnitude, and decimals up to there whose digits are those of the shortest text of their double, which each
+//     decimal of up to 15 significant digits is. They stand as the source wrote them: -5.00 stays -5.00. All others are
+//     strings of the same digits, so a column may hold both. What the source calls a decimal and JSON does not call a number,
+//     such as NaN or 007, is a string.
+//   - Floats are the shortest text that reads back as the same float, as in CSV; NaN, Infinity and -Infinity are strings, for
+//     null is NULL.
+//   - NULL is null, an empty text "". Booleans are true and false; dates and timestamps are strings, spelled as in CSV.
+//   - Bytes are base64 with padding (RFC 4648, section 4): what libraries of JSON read bytes from, in two thirds of the room of
+//     hexadecimal digits.
+//   - Texts are exact, whatever a spreadsheet would make of them: programs read this kind. Bytes that are not UTF-8 become
+//     U+FFFD; only quotes, backslashes and control characters are escaped.
+//
+// # Packing
+//
+// CSV and JSON Lines may be packed with gzip or zstd, at their fastest levels. Equal rows make equal bytes: no header holds a
+// time or a name. Size, SHA-256 and the limit in bytes are those of the packed file, as it is stored and sent; how far it
+// unpacks is bounded by the source's limits: by the bytes of all cells, of which none becomes more than six, and by the rows,
+// of which each has the names of its columns in JSON Lines. A file that breaks off is never given its end, so no reader takes
+// it for whole.
+//
+// # What a file is not
+//
+// Files are not encrypted by themselves: no passwords, no keys of recipients. They are encrypted where they are stored, and
+// on their way by TLS.
 package artifact

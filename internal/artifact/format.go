@@ -42,6 +42,8 @@ type kind struct {
 var kinds = map[string]kind{
 	// RFC 7111 for the header parameter.
 	"csv": {"text/csv; charset=utf-8; header=present", ".csv", newCSV, []string{"delimiter", "bom", "null", "compression"}},
+	// IANA has registered none; https://spec.openapis.org/registry/media-type/sequential_json names this one.
+	"jsonl": {"application/jsonl", ".jsonl", newJSONLines, []string{"compression"}},
 }
 
 // fields are those of a format that only some kinds take: how the field is spelled ("" where it is left out), and what

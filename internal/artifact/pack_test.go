@@ -63,6 +63,9 @@ func TestPackedFilesAreNamedByTheirPacking(t *testing.T) {
 		{artifact.Format{Kind: "csv"}, "text/csv; charset=utf-8; header=present", ".csv"},
 		{artifact.Format{Kind: "csv", Compression: "gzip"}, "application/gzip", ".csv.gz"},
 		{artifact.Format{Kind: "csv", Compression: "zstd"}, "application/zstd", ".csv.zst"},
+		{artifact.Format{Kind: "jsonl"}, "application/jsonl", ".jsonl"},
+		{artifact.Format{Kind: "jsonl", Compression: "gzip"}, "application/gzip", ".jsonl.gz"},
+		{artifact.Format{Kind: "jsonl", Compression: "zstd"}, "application/zstd", ".jsonl.zst"},
 	} {
 		if got := artifact.MediaType(c.f); got != c.mediaType {
 			t.Errorf("%+v: %s, want %s", c.f, got, c.mediaType)
@@ -116,10 +119,15 @@ func TestFieldsThatAKindDoesNotTake(t *testing.T) {
 		field string
 		want  []string
 	}{
-		"compression unknown": {artifact.Format{Kind: "csv", Compression: "zip"}, "compression", []string{`"gzip" or "zstd"`, "absent"}},
-		"compression case":    {artifact.Format{Kind: "csv", Compression: "GZIP"}, "compression", []string{`"gzip" or "zstd"`}},
-		"compression none":    {artifact.Format{Kind: "csv", Compression: "none"}, "compression", []string{"absent for none"}},
-		"compression hostile": {artifact.Format{Kind: "csv", Compression: "gzip\r\nx: y"}, "compression", []string{`"gzip" or "zstd"`}},
+		"compression unknown":           {artifact.Format{Kind: "csv", Compression: "zip"}, "compression", []string{`"gzip" or "zstd"`, "absent"}},
+		"compression case":              {artifact.Format{Kind: "csv", Compression: "GZIP"}, "compression", []string{`"gzip" or "zstd"`}},
+		"compression none":              {artifact.Format{Kind: "csv", Compression: "none"}, "compression", []string{"absent for none"}},
+		"delimiter of JSON Lines":       {artifact.Format{Kind: "jsonl", Delimiter: ";"}, "delimiter", []string{"absent", `"jsonl"`, `"csv"`}},
+		"wrong delimiter of JSON Lines": {artifact.Format{Kind: "jsonl", Delimiter: ":"}, "delimiter", []string{"absent", `"csv"`}},
+		"bom of JSON Lines":             {artifact.Format{Kind: "jsonl", BOM: true}, "bom", []string{"absent", `"csv"`}},
+		"null of JSON Lines":            {artifact.Format{Kind: "jsonl", Null: "NULL"}, "null", []string{"absent", `"csv"`}},
+		"compression of JSON Lines":     {artifact.Format{Kind: "jsonl", Compression: "lz4"}, "compression", []string{`"gzip" or "zstd"`}},
+		"compression hostile":           {artifact.Format{Kind: "csv", Compression: "gzip\r\nx: y"}, "compression", []string{`"gzip" or "zstd"`}},
 	} {
 		t.Run(name, func(t *testing.T) { wantFieldError(t, c.f, c.field, c.want...) })
 	}

@@ -47,6 +47,9 @@ var suiteKinds = []suiteKind{
 	{name: "csv", format: artifact.Format{Kind: "csv"}, read: readCSV, guards: true, lines: true, oneEmpty: true},
 	{name: "csv.gz", format: artifact.Format{Kind: "csv", Compression: "gzip"}, read: gunzipped(readCSV), guards: true, oneEmpty: true},
 	{name: "csv.zst", format: artifact.Format{Kind: "csv", Compression: "zstd"}, read: unzstd(readCSV), guards: true, oneEmpty: true},
+	{name: "jsonl", format: artifact.Format{Kind: "jsonl"}, read: readJSONLines, lines: true, noNames: true},
+	{name: "jsonl.gz", format: artifact.Format{Kind: "jsonl", Compression: "gzip"}, read: gunzipped(readJSONLines), noNames: true},
+	{name: "jsonl.zst", format: artifact.Format{Kind: "jsonl", Compression: "zstd"}, read: unzstd(readJSONLines), noNames: true},
 }
 
 // suite runs a test for each kind of file.

@@ -1,6 +1,10 @@
 package artifact
 
-import "time"
+import (
+	"time"
+
+	"almanac/internal/failure"
+)
 
 const day = 24 * 60 * 60
 
@@ -48,6 +52,14 @@ const (
 	firstSecond = -62167219200
 	lastSecond  = 253402300799
 )
+
+// fourDigits reports whether a time has a date of four digits, in UTC.
+func fourDigits(t time.Time) bool { return firstSecond <= t.Unix() && t.Unix() <= lastSecond }
+
+// wrongYear refuses a time of the i-th column, which has no date of four digits.
+func wrongYear(i int, t time.Time, kind string) error {
+	return failure.New(failure.FileUnsupported, "column %d holds the year %d; %s takes years 0 to 9999: convert the column to text in the query", i+1, t.UTC().Year(), kind)
+}
 
 // date is the Gregorian date of a day since 1970, from year 0 to 9999. It counts in years that begin in March, so that
 // the leap day is a year's last, and in whole cycles of 400, 100 and 4 years:

@@ -267,7 +267,7 @@ func TestFormatFields(t *testing.T) {
 			failuretest.Want(t, err, failure.FileUnsupported)
 		})
 	}
-	if errs := (artifact.Format{Kind: "xlsx", Delimiter: "x", Null: "+"}).Validate(); len(errs) != 3 {
+	if errs := (artifact.Format{Kind: "xls", Delimiter: "x", Null: "+"}).Validate(); len(errs) != 3 {
 		t.Errorf("%+v, want all three errors at once", errs)
 	}
 	for _, f := range []artifact.Format{{Kind: "csv"}, {Kind: "csv", Delimiter: "\t", BOM: true, Null: "NULL"}, {Kind: "csv", Null: "-"}, {Kind: "csv", Null: `\N`}, {Kind: "csv", Null: "k. A."}} {
