@@ -1,13 +1,16 @@
 package artifact_test
 
-// One command prints the table:
+// scripts/bench prints the table; one package's ratios are shown by
 //
-//	go test ./internal/artifact -run '^$' -bench Ratio
+//	go test ./internal/artifact -run '^$' -bench Ratio -benchtime 1x
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,12 +20,15 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 	"unsafe"
 
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
 	"almanac/internal/artifact"
+	"almanac/internal/measure"
 	"almanac/internal/source"
 	"almanac/internal/source/sqlite"
 )
@@ -162,78 +168,144 @@ func drain(rows source.Rows) error {
 	}
 }
 
-// cost is the median of the rounds in milliseconds: by the clock, and of processor time on all cores, which a machine
-// that is busy with other things disturbs less.
-type cost struct{ wall, cpu float64 }
-
-// compare runs the contenders in turn, so that a busy machine slows all of them.
-func compare(b *testing.B, rounds int, contenders ...func() error) []cost {
-	wall, cpu := make([][]float64, len(contenders)), make([][]float64, len(contenders))
-	for range rounds {
-		for i, f := range contenders {
-			runtime.GC()
-			begun, used := time.Now(), processor(b)
-			if err := f(); err != nil {
-				b.Fatal(err)
-			}
-			wall[i] = append(wall[i], float64(time.Since(begun).Microseconds())/1000)
-			cpu[i] = append(cpu[i], processor(b)-used)
-		}
+// written is a way that writes n generated rows as a file.
+func written(b *testing.B, n int, f artifact.Format) func() error {
+	return func() error {
+		_, err := artifact.Write(b.Context(), newGenerator(n), f, io.Discard, 0)
+		return err
 	}
-	out := make([]cost, len(contenders))
-	for i := range out {
-		slices.Sort(wall[i])
-		slices.Sort(cpu[i])
-		out[i] = cost{wall[i][rounds/2], cpu[i][rounds/2]}
-	}
-	return out
 }
 
-// processor is the time that this process has had so far, in milliseconds.
-func processor(b *testing.B) float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+// seen writes n generated rows and tells the size of the file and the peak of the heap.
+func seen(b *testing.B, n int, f artifact.Format) (size int64, beside string) {
+	g := newGenerator(n)
+	g.sample = 10_000
+	res, err := artifact.Write(b.Context(), g, f, io.Discard, 0)
+	if err != nil {
 		b.Fatal(err)
 	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e6
+	return res.Bytes, fmt.Sprintf("%.1f MB, peak heap %.1f MiB", float64(res.Bytes)/1e6, float64(g.peak)/(1<<20))
 }
 
-// BenchmarkRatioCSV compares with encoding/csv on the same rows in the same run.
+const rounds = 5
+
+// BenchmarkRatioCSV compares with encoding/csv and with writing as many bytes that are ready.
 func BenchmarkRatioCSV(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
-		b.Run(fmt.Sprintf("%d rows", n), func(b *testing.B) {
-			var bare, standard, own cost
-			var peak uint64
-			var size int64
+		b.Run(fmt.Sprintf("%d", n), func(b *testing.B) {
 			for b.Loop() {
-				measured := newGenerator(n)
-				measured.sample = 10_000
-				res, err := artifact.Write(b.Context(), measured, plain, io.Discard, 0)
-				if err != nil {
-					b.Fatal(err)
+				size, beside := seen(b, n, plain)
+				costs := measure.Compare(b, rounds, func() error { return viaEncodingCSV(newGenerator(n), io.Discard) }, func() error { return raw(newGenerator(n), io.Discard, size) }, written(b, n, plain))
+				row := measure.Row{What: fmt.Sprintf("CSV, %d rows × 10 columns", n), Peer: "encoding/csv", Bound: measure.AtLeast, Aim: 2.5, Theirs: costs[0], Ours: costs[2], Beside: beside}
+				row.Report(b)
+				if n == 1_000_000 {
+					row.Peer, row.Bound, row.Aim, row.Theirs, row.Beside = "the same bytes, ready", measure.AtMost, 6, costs[1], ""
+					row.Report(b)
 				}
-				peak, size = measured.peak, res.Bytes
-				costs := compare(b, 5, func() error { return raw(newGenerator(n), io.Discard, size) },
-					func() error { return viaEncodingCSV(newGenerator(n), io.Discard) },
-					func() error {
-						_, err := artifact.Write(b.Context(), newGenerator(n), plain, io.Discard, 0)
-						return err
-					})
-				bare, standard, own = costs[0], costs[1], costs[2]
 			}
-			b.ReportMetric(standard.wall/own.wall, "x-encoding/csv")
-			b.ReportMetric(standard.cpu/own.cpu, "x-by-cpu")
-			b.ReportMetric(own.wall, "ms-artifact")
-			b.ReportMetric(standard.wall, "ms-encoding/csv")
-			b.ReportMetric(bare.wall, "ms-raw")
-			b.ReportMetric(float64(peak)/(1<<20), "MiB-peak-heap")
-			b.ReportMetric(float64(size)/1e6, "MB-file")
-			b.ReportMetric(0, "ns/op")
 		})
 	}
 }
 
-// BenchmarkRatioSQLite compares source to file with a bare drain of the same source: at most 1.1 is the aim.
+// BenchmarkRatioJSONLines compares with encoding/json.
+func BenchmarkRatioJSONLines(b *testing.B) {
+	const n = 1_000_000
+	for b.Loop() {
+		_, beside := seen(b, n, jsonLines)
+		costs := measure.Compare(b, rounds, func() error { return viaEncodingJSON(newGenerator(n), io.Discard) }, written(b, n, jsonLines))
+		measure.Row{What: "JSON Lines, 1000000 rows × 10 columns", Peer: "encoding/json", Bound: measure.AtLeast, Aim: 3, Theirs: costs[0], Ours: costs[1], Beside: beside}.Report(b)
+	}
+}
+
+// BenchmarkRatioPacked compares a packed file with packing alone, at the same level, of the same bytes in blocks as large.
+func BenchmarkRatioPacked(b *testing.B) {
+	const n = 1_000_000
+	for _, c := range []struct {
+		name   string
+		format artifact.Format
+		peer   string
+		aim    float64
+	}{
+		{"CSV", artifact.Format{Kind: "csv", Compression: "gzip"}, "gzip, klauspost/compress v1.20.4", 1.1},
+		{"JSON Lines", artifact.Format{Kind: "jsonl", Compression: "gzip"}, "gzip, klauspost/compress v1.20.4", 1.1},
+		{"CSV", artifact.Format{Kind: "csv", Compression: "zstd"}, "zstd, klauspost/compress v1.20.4", 0},
+	} {
+		b.Run(c.format.Kind+" "+c.format.Compression, func(b *testing.B) {
+			_, beside := seen(b, n, c.format) // before the ready bytes take their room
+			var ready bytes.Buffer
+			bare := artifact.Format{Kind: c.format.Kind}
+			if _, err := artifact.Write(b.Context(), newGenerator(n), bare, &ready, 0); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				costs := measure.Compare(b, rounds, func() error { return packAlone(c.format.Compression, ready.Bytes()) }, written(b, n, c.format))
+				measure.Row{What: fmt.Sprintf("%s by %s, 1000000 rows × 10 columns", c.name, c.format.Compression), Peer: c.peer + " of the same bytes alone", Bound: measure.AtMost, Aim: c.aim, Theirs: costs[0], Ours: costs[1], Beside: beside}.Report(b)
+			}
+		})
+	}
+}
+
+// packAlone packs bytes that are ready, with the settings of the product's packers and without a hash.
+func packAlone(packing string, ready []byte) error {
+	var zip io.WriteCloser
+	var err error
+	if packing == "gzip" {
+		zip, err = gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
+	} else {
+		zip, err = zstd.NewWriter(io.Discard, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	}
+	if err != nil {
+		return err
+	}
+	for block := range slices.Chunk(ready, 1<<20) {
+		if _, err := zip.Write(block); err != nil {
+			return err
+		}
+	}
+	return zip.Close()
+}
+
+// order is a generated row as a program would give it to encoding/json; exact numbers are its Number.
+type order struct {
+	ID        int64       `json:"id"`
+	Account   int64       `json:"account"`
+	Amount    json.Number `json:"amount"`
+	Price     json.Number `json:"price"`
+	CreatedAt time.Time   `json:"created_at"`
+	UpdatedAt time.Time   `json:"updated_at"`
+	Name      string      `json:"name"`
+	Status    string      `json:"status"`
+	Note      *string     `json:"note"`
+	Quantity  *int64      `json:"quantity"`
+}
+
+// viaEncodingJSON writes the same rows with the standard library, without a hash.
+func viaEncodingJSON(rows source.Rows, w io.Writer) error {
+	buffered := bufio.NewWriterSize(w, 1<<20)
+	out := json.NewEncoder(buffered)
+	out.SetEscapeHTML(false)
+	for {
+		row, err := rows.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			return buffered.Flush()
+		}
+		if err != nil {
+			return err
+		}
+		o := order{ID: row[0].Int, Account: row[1].Int, Amount: json.Number(view(row[2].Text)), Price: json.Number(view(row[3].Text)), CreatedAt: row[4].Time, UpdatedAt: row[5].Time, Name: view(row[6].Text), Status: view(row[7].Text)}
+		if note := view(row[8].Text); row[8].Kind != source.KindNull {
+			o.Note = &note
+		}
+		if row[9].Kind != source.KindNull {
+			o.Quantity = &row[9].Int
+		}
+		if err := out.Encode(&o); err != nil {
+			return err
+		}
+	}
+}
+
+// BenchmarkRatioSQLite compares source to file with a bare drain of the same source.
 func BenchmarkRatioSQLite(b *testing.B) {
 	const n = 500_000
 	path := filepath.Join(b.TempDir(), "bench.sqlite")
@@ -246,22 +318,16 @@ func BenchmarkRatioSQLite(b *testing.B) {
 		}
 		return rows
 	}
-	var drained, written cost
 	for b.Loop() {
-		costs := compare(b, 5, func() error { rows := open(); defer rows.Close(); return drain(rows) },
+		costs := measure.Compare(b, rounds, func() error { rows := open(); defer rows.Close(); return drain(rows) },
 			func() error {
 				rows := open()
 				defer rows.Close()
 				_, err := artifact.Write(b.Context(), rows, plain, io.Discard, 0)
 				return err
 			})
-		drained, written = costs[0], costs[1]
+		measure.Row{What: "SQLite to CSV, 500000 rows × 10 columns", Peer: "draining the same query", Bound: measure.AtMost, Aim: 1.1, Theirs: costs[0], Ours: costs[1]}.Report(b)
 	}
-	b.ReportMetric(written.wall/drained.wall, "x-drain")
-	b.ReportMetric(written.cpu/drained.cpu, "x-by-cpu")
-	b.ReportMetric(drained.wall, "ms-drain")
-	b.ReportMetric(written.wall, "ms-to-file")
-	b.ReportMetric(0, "ns/op")
 }
 
 // fillDatabase stores the generator's rows, times as text.

@@ -2,7 +2,7 @@ package snapshot_test
 
 // One command prints the figures of a month of 1,000,000 rows in 100 chunks:
 //
-//	go test ./internal/snapshot -run '^$' -bench Chunks -benchtime 5x
+//	go test ./internal/snapshot -run '^$' -bench Chunks -benchtime 1x
 
 import (
 	"bytes"
@@ -17,12 +17,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"almanac/internal/artifact"
 	"almanac/internal/artifact/bucket"
+	"almanac/internal/measure"
 	"almanac/internal/memcloud"
 	"almanac/internal/snapshot"
 	"almanac/internal/source"
@@ -102,22 +102,20 @@ func orders() snapshot.Definition {
 	return d
 }
 
-// BenchmarkChunks pairs one plain pass of the source through the writer, as a delivery makes it, with the same rows in
+// BenchmarkRatioChunks pairs one plain pass of the source through the writer, as a delivery makes it, with the same rows in
 // 100 committed chunks; what is compared are medians of the pairs. The peak is the process's, from after the set-up on.
-func BenchmarkChunks(b *testing.B) {
+func BenchmarkRatioChunks(b *testing.B) {
 	src := &sqlite.File{Path: millionRows(b)}
-	var plain, chunked, all, plainCPU, chunkedCPU []float64
+	var plain, chunked []measure.Cost
 	resetPeak(b)
-	for i := range b.N {
+	for i := range 5 * b.N {
 		void := &voidS3{S3: memcloud.NewS3(time.Now), sizes: map[string]int64{}}
 		if _, err := void.CreateBucket(bg, &s3.CreateBucketInput{Bucket: aws.String("files")}); err != nil {
 			b.Fatal(err)
 		}
 		objects := bucket.Objects{Store: &bucket.Store{API: void, Bucket: "files"}, Listing: void}
 		one := func() {
-			began, work := time.Now(), processorTime(b)
-			onePass(b, src, void)
-			plain, plainCPU = append(plain, time.Since(began).Seconds()), append(plainCPU, processorTime(b)-work)
+			plain = append(plain, measure.One(b, func() error { return onePass(src, void) }))
 		}
 		if i%2 == 0 { // neither is always the one that finds the other's garbage
 			one()
@@ -129,40 +127,35 @@ func BenchmarkChunks(b *testing.B) {
 		if _, err := a.steps.Start(bg, job, ""); err != nil {
 			b.Fatal(err)
 		}
-		began, work := time.Now(), processorTime(b)
-		if got, err := a.steps.Generate(bg, job); err != nil || !got.Done || got.Chunks != 100 {
-			b.Fatal(got, err)
-		}
-		chunked, chunkedCPU = append(chunked, time.Since(began).Seconds()), append(chunkedCPU, processorTime(b)-work)
+		chunked = append(chunked, measure.One(b, func() error {
+			if got, err := a.steps.Generate(bg, job); err != nil || !got.Done || got.Chunks != 100 {
+				return fmt.Errorf("%+v, %w", got, err)
+			}
+			return nil
+		}))
 		for _, step := range []func(context.Context, snapshot.Job) (snapshot.Result, error){a.steps.Validate, a.steps.Publish} {
 			if _, err := step(bg, job); err != nil {
 				b.Fatal(err)
 			}
 		}
-		all = append(all, time.Since(began).Seconds())
 		a.published(job.Run)
 		if i%2 == 1 {
 			one()
 		}
 	}
-	b.ReportMetric(median(plain)*1000, "plain-ms")
-	b.ReportMetric(median(chunked)*1000, "chunks-ms")
-	b.ReportMetric(median(all)*1000, "published-ms")
-	b.ReportMetric(overhead(chunked, plain), "overhead-%")
-	b.ReportMetric(overhead(chunkedCPU, plainCPU), "overhead-cpu-%") // what a machine with other work on it still tells
-	b.ReportMetric(peak(b), "peak-MiB")
-	b.ReportMetric(0, "ns/op")
+	measure.Row{What: "a month in 100 chunks, 1000000 rows × 10 columns", Peer: "one plain pass of the same source and writer", Bound: measure.AtMost,
+		Theirs: measure.Medians(plain), Ours: measure.Medians(chunked), Beside: fmt.Sprintf("peak of the process %.0f MiB", peak(b))}.Report(b)
 }
 
 // onePass is the source in the order of its key through the same writer, as one object.
-func onePass(b *testing.B, src source.Source, to *voidS3) {
+func onePass(src source.Source, to *voidS3) error {
 	rows, err := src.Open(bg, source.Query{SQL: "select * from orders order by id"})
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
 	defer rows.Close()
 	store := &bucket.Store{API: discarding{to}, Bucket: "files"}
-	err = store.Upload(bg, "plain.csv.gz", "application/gzip", "", func(w io.Writer) error {
+	return store.Upload(bg, "plain.csv.gz", "application/gzip", "", func(w io.Writer) error {
 		zip, err := klauspost.NewWriterLevel(w, klauspost.BestSpeed)
 		if err != nil {
 			return err
@@ -172,9 +165,6 @@ func onePass(b *testing.B, src source.Source, to *voidS3) {
 		}
 		return zip.Close()
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
 }
 
 // discarding takes parts and keeps none.
@@ -187,29 +177,6 @@ func (d discarding) UploadPart(_ context.Context, in *s3.UploadPartInput, _ ...f
 
 func (d discarding) CompleteMultipartUpload(context.Context, *s3.CompleteMultipartUploadInput, ...func(*s3.Options)) (*s3.CompleteMultipartUploadOutput, error) {
 	return &s3.CompleteMultipartUploadOutput{}, nil
-}
-
-// overhead is the median of the pairs' ratios, in percent above one.
-func overhead(of, over []float64) float64 {
-	var ratios []float64
-	for i := range of {
-		ratios = append(ratios, of[i]/over[i])
-	}
-	return (median(ratios) - 1) * 100
-}
-
-// processorTime is what the process has used of its processors, in seconds.
-func processorTime(b *testing.B) float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
-}
-
-func median(x []float64) float64 {
-	s := slices.Sorted(slices.Values(x))
-	return s[len(s)/2]
 }
 
 // resetPeak makes the kernel forget the process's peak; peak reads it, in MiB.
