@@ -75,6 +75,32 @@ func TestDocumentDescribesEachRoute(t *testing.T) {
 	}
 }
 
+// What a file may be is described with the definition.
+func TestDocumentDescribesTheFileOfASchedule(t *testing.T) {
+	_, c := peopled(t)
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct {
+					Type        any // a name, or names
+					Description string
+				}
+				Required   []string
+			}
+		}
+	}
+	c.as("viewer", "GET", "/openapi.json", "").want(200).into(&doc)
+	file := doc.Components.Schemas["File"]
+	for _, name := range []string{"kind", "delimiter", "null", "compression"} {
+		if file.Properties[name].Type != "string" {
+			t.Errorf("file.%s is not described: %+v", name, file)
+		}
+	}
+	if !strings.Contains(file.Properties["compression"].Description, "gzip or zstd") || len(file.Required) != 1 || file.Required[0] != "kind" {
+		t.Errorf("%+v", file)
+	}
+}
+
 func hasParameter(list []struct{ Name, In string }, name string) bool {
 	for _, p := range list {
 		if p.Name == name && p.In == "path" {

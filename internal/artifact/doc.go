@@ -49,6 +49,6 @@
 //
 // # What a file is not
 //
-// Files are not encrypted by themselves: no passwords, no keys of recipients. They are encrypted where they are stored, and
-// on their way by TLS.
+// Files are not encrypted by themselves: there are no passwords and no keys of recipients. S3 encrypts them where they are
+// stored; on their way they are as safe as the channel is. Who needs more sends a link and not the file.
 package artifact

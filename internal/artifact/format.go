@@ -16,7 +16,7 @@ type Format struct {
 	BOM       bool   `json:"bom,omitempty"`       // a byte order mark first, for old spreadsheet programs
 	Null      string `json:"null,omitempty"`      // how NULL is spelled; by default an empty field without quotes
 	// Compression packs the file: "gzip", "zstd" or, by default, not at all.
-	Compression string `json:"compression,omitempty"`
+	Compression string `json:"compression,omitempty" doc:"gzip or zstd; absent: not packed"`
 	// Exact leaves text that a spreadsheet may run as it is. It is for files that programs read, such as a month's; no
 	// definition can ask for it.
 	Exact bool `json:"-"`

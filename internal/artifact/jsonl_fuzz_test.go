@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
@@ -177,4 +178,37 @@ func givenBack(s string) bool {
 	f, _ := exact.Float64()
 	back, ok := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, 64))
 	return ok && math.Abs(f) <= 1<<53 && back.Cmp(exact) == 0
+}
+
+// Decimals of every length around the edges, whose digits fuzzing hardly finds.
+func TestV10RandomDecimalsAreNumbersWhereADoubleGivesThemBack(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 4))
+	numbers := 0
+	for range 20_000 {
+		digits := strconv.FormatUint(r.Uint64(), 10)
+		digits = digits[:1+r.IntN(len(digits))]
+		if r.IntN(3) == 0 { // the very digits of a double
+			digits = strconv.FormatFloat(r.Float64(), 'f', -1, 64)[2:]
+			digits = strings.TrimLeft(digits, "0") + "0"
+		}
+		at := r.IntN(len(digits))
+		s := digits[:at] + "." + digits[at:]
+		if at == 0 {
+			s = "0" + s
+		}
+		if r.IntN(4) == 0 {
+			s = "-" + s + fmt.Sprintf("e%d", r.IntN(660)-330)
+		}
+		want := strconv.Quote(s)
+		if givenBack(s) {
+			numbers++
+			want = s
+		}
+		if got := jsonCell(t, decimal(s)); got != want {
+			t.Fatalf("decimal %s: %s, want %s", s, got, want)
+		}
+	}
+	if numbers < 2_000 || numbers > 18_000 {
+		t.Errorf("%d of 20,000 were numbers: both sides are to be tried", numbers)
+	}
 }

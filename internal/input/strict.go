@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -97,9 +98,9 @@ func ProblemOf(err error, document string, fields []string) Problem {
 	case wrong.Field == "": // the whole document is of another type
 		return Problem{document, article(wrong.Value), article(typeName(wrong.Type))}
 	case wrong.Type == reflect.TypeFor[Duration]():
-		return Problem{wrong.Field, failure.Cut(wrong.Value, 60), `a duration in text, such as "30s"`}
+		return Problem{path(wrong.Field), failure.Cut(wrong.Value, 60), `a duration in text, such as "30s"`}
 	default:
-		return Problem{wrong.Field, article(wrong.Value), article(typeName(wrong.Type))}
+		return Problem{path(wrong.Field), article(wrong.Value), article(typeName(wrong.Type))}
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		name = strings.Trim(name, `"`)
@@ -110,6 +111,13 @@ func ProblemOf(err error, document string, fields []string) Problem {
 		return Problem{spelled(name), "not known", want}
 	}
 	return Problem{document, failure.Cut(err.Error(), 200), "one JSON document"}
+}
+
+// path is a field as a document spells it. The decoder names the structures as well that are embedded in others; their
+// names begin with a capital, no field's does.
+func path(field string) string {
+	parts := strings.Split(field, ".")
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part != "" && 'A' <= part[0] && part[0] <= 'Z' }), ".")
 }
 
 // spelled is a field's name as a problem gives it: one that is empty would name nothing.

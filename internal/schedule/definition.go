@@ -60,7 +60,7 @@ type EmptyPolicy string
 
 const (
 	SuppressEmpty EmptyPolicy = "suppress" // nothing is sent; the run is skipped
-	DeliverEmpty  EmptyPolicy = "deliver"  // a file with its header only (default)
+	DeliverEmpty  EmptyPolicy = "deliver"  // a file without a row (default): the header only, or nothing where the kind has none
 )
 
 // Recipient is one address on one channel, or a group that stands for its members: exactly one of Email, Webhook and Group.

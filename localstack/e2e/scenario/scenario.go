@@ -24,6 +24,7 @@ type Scenario struct {
 // Table is every scenario, in the order in which people read them.
 var Table = []Scenario{
 	{Test: "TestADueOccurrenceBecomesOneFileForEachRecipient", Text: "a due occurrence: one file, one mail, one signed webhook; a duplicate tick and message add nothing"},
+	{Test: "TestV10APackedFileOfJSONLinesArrivesWhole", Text: "V10: JSON Lines by gzip, attached to a mail and behind a webhook's link, is the recorded file"},
 	{Test: "TestTwoTicksAtOnceAdmitOnce", Text: "two ticks at once admit once"},
 	{Test: "TestTheRuleFiresByItself", Text: "the rule ticks by itself"},
 	{Test: "TestWrongSQLFailsAtOnceAndSaysWhy", Text: "wrong SQL fails at once and says why"},
