@@ -85,7 +85,7 @@ func TestDocumentDescribesTheFileOfASchedule(t *testing.T) {
 					Type        any // a name, or names
 					Description string
 				}
-				Required   []string
+				Required []string
 			}
 		}
 	}

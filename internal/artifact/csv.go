@@ -113,12 +113,8 @@ func (e *csv) row(cells []source.Value) (err error) {
 		if b, err = e.cell(b, i, &cells[i]); err != nil {
 			return err
 		}
-		if len(b) >= e.full {
-			e.b = b
-			if err = e.more(); err != nil {
-				return err
-			}
-			b = e.b
+		if b, err = e.fit(b); err != nil {
+			return err
 		}
 	}
 	e.b = append(b, '\r', '\n')

@@ -34,6 +34,23 @@ func noise(n int) *table {
 	return r
 }
 
+// faulty fails at its n-th call.
+type faulty struct {
+	n, calls int
+	err      error
+	short    bool
+}
+
+func (w *faulty) Write(p []byte) (int, error) {
+	if w.calls++; w.calls != w.n {
+		return len(p), nil
+	}
+	if w.short {
+		return len(p) - 1, nil
+	}
+	return 0, w.err
+}
+
 // suiteRows is how many rows of noise make several blocks of each kind of file.
 const suiteRows = 60_000
 

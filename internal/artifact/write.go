@@ -103,6 +103,16 @@ func (o *out) more() (err error) {
 	return err
 }
 
+// fit hands b over if it is full, and returns what to append to.
+func (o *out) fit(b []byte) ([]byte, error) {
+	if len(b) < o.full {
+		return b, nil
+	}
+	o.b = b
+	err := o.more()
+	return o.b, err
+}
+
 // Write takes bytes from an encoder that does not append.
 func (o *out) Write(p []byte) (n int, err error) {
 	for n < len(p) && err == nil {

@@ -1,12 +1,8 @@
 package artifact_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/csv"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -66,16 +62,7 @@ var plain = artifact.Format{Kind: "csv"}
 // write returns the file, and checks that the result speaks of exactly these bytes.
 func write(t *testing.T, r *table, f artifact.Format) string {
 	t.Helper()
-	var out bytes.Buffer
-	res, err := artifact.Write(t.Context(), r, f, &out, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(out.Bytes())
-	if want := (artifact.Result{Rows: int64(len(r.rows)), Bytes: int64(out.Len()), SHA256: hex.EncodeToString(sum[:])}); res != want {
-		t.Fatalf("result %+v, want %+v", res, want)
-	}
-	return out.String()
+	return string(suiteKind{format: f}.file(t, r))
 }
 
 // line is the first row of the file, without its line end.
@@ -284,104 +271,6 @@ func many(n int) *table {
 		r.rows = append(r.rows, []source.Value{text(strings.Repeat("x", 98))})
 	}
 	return r
-}
-
-func TestV7ErrorOfRowsIsReturnedAsItIs(t *testing.T) {
-	want := failure.New(failure.QueryFailed, "broke")
-	for _, n := range []int{0, 1, 30_000} {
-		r := many(n)
-		r.err = want
-		if res, err := artifact.Write(t.Context(), r, plain, io.Discard, 0); err != error(want) || res != (artifact.Result{}) {
-			t.Errorf("after %d rows: %+v %v", n, res, err)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := artifact.Write(ctx, many(3), plain, io.Discard, 0); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
-}
-
-// faulty fails at its n-th call.
-type faulty struct {
-	n, calls int
-	err      error
-	short    bool
-}
-
-func (w *faulty) Write(p []byte) (int, error) {
-	if w.calls++; w.calls != w.n {
-		return len(p), nil
-	}
-	if w.short {
-		return len(p) - 1, nil
-	}
-	return 0, w.err
-}
-
-func TestF3WriterThatFailsAtAnyCall(t *testing.T) {
-	const rows = 50_000 // five blocks
-	count := &faulty{}
-	if _, err := artifact.Write(t.Context(), many(rows), plain, count, 0); err != nil || count.calls < 4 {
-		t.Fatalf("%d calls, %v; want several blocks", count.calls, err)
-	}
-	for n := 1; n <= count.calls; n++ {
-		cause := errors.New("disk full")
-		_, err := artifact.Write(t.Context(), many(rows), plain, &faulty{n: n, err: cause}, 0)
-		if failuretest.Want(t, err, failure.FileUnavailable); !errors.Is(err, cause) {
-			t.Errorf("call %d: %v does not carry its cause", n, err)
-		}
-		_, err = artifact.Write(t.Context(), many(rows), plain, &faulty{n: n, short: true}, 0)
-		failuretest.Want(t, err, failure.FileUnavailable)
-		own := failure.New(failure.FileInconsistent, "the bucket says so")
-		if _, err = artifact.Write(t.Context(), many(rows), plain, &faulty{n: n, err: fmt.Errorf("part: %w", own)}, 0); failure.From(err) != own {
-			t.Errorf("call %d: %v, want the writer's own failure", n, err)
-		}
-	}
-}
-
-// The whole path: rows into S3, whichever call of it fails.
-func TestF3NothingIsPublishedWhenTheUploadFails(t *testing.T) {
-	for n := 1; ; n++ {
-		fake := buckettest.New()
-		hit := false
-		fake.Fault = func(call int, _ string) *buckettest.Fault {
-			if call != n {
-				return nil
-			}
-			hit = true
-			return &buckettest.Fault{Err: buckettest.Status(500)}
-		}
-		store := &bucket.Store{API: fake, Bucket: "b", PartSize: 1 << 20}
-		err := store.Upload(t.Context(), "k", "text/csv", "attachment", func(w io.Writer) error {
-			_, err := artifact.Write(t.Context(), many(30_000), plain, w, 0)
-			return err
-		})
-		if !hit {
-			if _, ok := fake.Object("b", "k"); !ok || n < 4 {
-				t.Fatalf("without a fault nothing was published, or in %d calls only", n)
-			}
-			break
-		}
-		failuretest.Want(t, err, failure.FileUnavailable)
-		if _, ok := fake.Object("b", "k"); ok || fake.Unfinished() > 0 {
-			t.Errorf("call %d failed: published %v, %d unfinished", n, ok, fake.Unfinished())
-		}
-	}
-}
-
-func TestFileTooLarge(t *testing.T) {
-	const size = 3 + 30_000*100 // the header is "a", CR, LF
-	for _, limit := range []int64{1, 100, 1 << 20, size - 1} {
-		var out bytes.Buffer
-		_, err := artifact.Write(t.Context(), many(30_000), plain, &out, limit)
-		if f := failuretest.Want(t, err, failure.FileTooLarge); !strings.Contains(f.Message, fmt.Sprint(limit)) || int64(out.Len()) > limit {
-			t.Errorf("limit %d: %q, %d bytes written", limit, f.Message, out.Len())
-		}
-	}
-	if res, err := artifact.Write(t.Context(), many(30_000), plain, io.Discard, size); err != nil || res.Bytes != size {
-		t.Errorf("at the limit: %+v %v", res, err)
-	}
 }
 
 func TestStoredFileIsChecked(t *testing.T) {
