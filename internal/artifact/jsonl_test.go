@@ -19,6 +19,15 @@ import (
 func object(line []byte) (names []string, cells []any, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
+	names, cells, err = nextObject(d, nil, nil)
+	if err == nil && d.InputOffset() != int64(len(line)) {
+		err = fmt.Errorf("%q behind the object", line[d.InputOffset():])
+	}
+	return names, cells, err
+}
+
+// nextObject appends the keys and the cells of the next object.
+func nextObject(d *json.Decoder, names []string, cells []any) ([]string, []any, error) {
 	if first, err := d.Token(); err != nil || first != json.Delim('{') {
 		return nil, nil, fmt.Errorf("%v (%v) where an object should begin", first, err)
 	}
@@ -36,33 +45,31 @@ func object(line []byte) (names []string, cells []any, err error) {
 		}
 		names, cells = append(names, name.(string)), append(cells, cell)
 	}
-	if _, err := d.Token(); err != nil {
-		return nil, nil, err
-	}
-	if d.InputOffset() != int64(len(line)) {
-		return nil, nil, fmt.Errorf("%q behind the object", line[d.InputOffset():])
-	}
-	return names, cells, nil
+	_, err := d.Token()
+	return names, cells, err
 }
 
 // readJSONLines is the suite's reader of JSON Lines.
 func readJSONLines(file []byte, columns []source.Column, take func([]source.Value) error) (names []string, err error) {
-	for line := range bytes.Lines(file) {
-		text, ended := bytes.CutSuffix(line, []byte("\n"))
-		if !ended {
-			return nil, fmt.Errorf("the last line does not end")
-		}
-		keys, cells, err := object(text)
-		if err != nil {
+	d := json.NewDecoder(bytes.NewReader(file))
+	d.UseNumber()
+	var keys []string
+	var cells []any
+	row := make([]source.Value, len(columns))
+	for at := int64(0); at < int64(len(file)); at++ {
+		if keys, cells, err = nextObject(d, keys[:0], cells[:0]); err != nil {
 			return nil, err
 		}
+		line := file[at:d.InputOffset()]
+		if at += int64(len(line)); line[0] != '{' || bytes.IndexByte(line, '\n') >= 0 || at == int64(len(file)) || file[at] != '\n' {
+			return nil, fmt.Errorf("%.100q is not one line", line)
+		}
 		if names == nil {
-			names = keys
+			names = slices.Clone(keys)
 		}
 		if !slices.Equal(names, keys) || len(keys) != len(columns) {
 			return nil, fmt.Errorf("an object of the keys %.200q, the first one has %.200q", keys, names)
 		}
-		row := make([]source.Value, len(cells))
 		for i, cell := range cells {
 			if row[i], err = jsonValue(cell, columns[i].Type); err != nil {
 				return nil, fmt.Errorf("column %d: %w", i+1, err)
