@@ -1,5 +1,6 @@
 // Package measure compares two ways of doing the same work, for benchmarks whose names begin with BenchmarkRatio, and makes
-// the table that scripts/bench prints. A benchmark asks Compare for the costs and gives a Row its names; medians of runs in turn, in one process, are compared:
+// the table that scripts/bench prints. A benchmark asks Compare for the medians of runs in turn, in one process, and says in
+// a Row what they are of:
 //
 //	costs := measure.Compare(b, 5, peer, own)
 //	measure.Row{What: "JSON Lines", Peer: "encoding/json", Bound: measure.AtLeast, Aim: 3, Theirs: costs[0], Ours: costs[1]}.Report(b)
