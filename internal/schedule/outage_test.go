@@ -68,6 +68,7 @@ func TestNoOutageDropsAMessage(t *testing.T) {
 			t.Run(name+", "+what, func(t *testing.T) {
 				for n := 1; ; n++ {
 					w := newWorld(t)
+					w.faulty()
 					def := w.definition("s", mixed...)
 					if name == "no rows" {
 						def.Query, def.Empty = "SELECT id FROM flights WHERE id > 99", schedule.SuppressEmpty

@@ -23,6 +23,7 @@ var killers = []killer{
 	{name: "schedule", pkg: "schedule", tests: every,
 		skip: regexp.MustCompile(`^(TestTenThousand|TestCallsOfARunBySize|TestLoad|TestMemory|TestMembersOfManyGroups|TestAGroupOfTwoThousand|TestManyRecipientsAndDeaths|TestStorm|TestD10|TestDeathAtEveryCall)`)},
 	{name: "snapshot", pkg: "snapshot", tests: every, skip: regexp.MustCompile(`^TestN9TenThousandChunks`)},
+	{name: "api", pkg: "api", tests: every},
 	// The simulation's quick sets are thinned further: what a mutant breaks shows in few worlds or in none. Its histories and
 	// models go on for as long as they are given; its tests of itself know nothing of the product.
 	{name: "fault simulation", pkg: "simulate", tests: regexp.MustCompile(`^Test(CrashPoints|Interleavings|FaultPairs|RandomSchedules|Regressions|LostRequests)$`),
