@@ -39,6 +39,34 @@
 //   - Texts are exact, whatever a spreadsheet would make of them: programs read this kind. Bytes that are not UTF-8 become
 //     U+FFFD; only quotes, backslashes and control characters are escaped.
 //
+// # XLSX
+//
+// A workbook by ECMA-376 that goes straight into the zip stream, compressed on a goroutine of its own, without a temporary
+// file. Equal rows make equal bytes: no part says when it was made, unless the details are asked for. In detail:
+//
+//   - A number is a number where a double gives its very digits back: integers up to 2^53, decimals of up to 15
+//     significant digits and those longer ones that happen to, floats. Everything else is text: longer numbers, NaN,
+//     Infinity, -Infinity and what is smaller than Excel's smallest, 2.2250738585072014e-308. Excel computes with the
+//     whole double, but shows 15 digits at most: of an integer of 16 digits it shows the last one as 0, and types that in
+//     when a person edits the cell. Who needs such numbers as they are converts the column to text in the query.
+//   - Decimals are shown with as many decimals as the source wrote, integers with all their digits, without groups.
+//   - Booleans are booleans. Dates and timestamps are Excel's serial numbers with a format for dates; timestamps by the
+//     clocks of Origin.Zone, to a fraction of a microsecond, shown in seconds, or thousandths where there are some. An
+//     hour that comes twice when clocks go back is shown twice. Before 1 March 1900 and after the year 9999, which Excel
+//     cannot show, they are ISO 8601 text, timestamps in UTC.
+//   - Bytes are the text that CSV has for them. NULL is no cell, an empty text a cell with an empty text.
+//   - Text is a string in its cell, which Excel never takes for a formula, so nothing is put before it. Text that CSV
+//     would neutralise, and numbers that are text, have the format "text" besides, so that editing the cell changes
+//     nothing either. Line breaks and spaces are kept. What XML cannot hold is escaped as Excel does, _xHHHH_, and text
+//     that reads so itself as well. Bytes that are not UTF-8 become U+FFFD.
+//   - The header is bold on a colour and stays in view, with a filter over all that is used; the columns are as wide as
+//     the header and the first rows ask for, from 6 to 60 characters. The sheet is called by Origin.Name, as far as Excel
+//     takes it, the details' one "Run details".
+//   - What a sheet cannot hold is refused, never cut off: more than 1,048,576 rows with the header, and a sheet of more
+//     than 4,000,000,000 bytes before compression (a part of 4 GiB would need ZIP64, which Excel repairs where it is not
+//     announced in advance), as file_too_large; 16,384 columns, and 32,767 characters a cell, counted by UTF-16 as Excel
+//     does, as file_unsupported.
+//
 // # Packing
 //
 // CSV and JSON Lines may be packed with gzip or zstd, at their fastest levels. Equal rows make equal bytes: no header holds a

@@ -17,9 +17,13 @@ type Format struct {
 	Null      string `json:"null,omitempty"`      // how NULL is spelled; by default an empty field without quotes
 	// Compression packs the file: "gzip", "zstd" or, by default, not at all.
 	Compression string `json:"compression,omitempty" doc:"gzip or zstd; absent: not packed"`
+	// Details asks for a second sheet that says what the run was; for xlsx.
+	Details bool `json:"details,omitempty" doc:"for xlsx: a second sheet that says what the run was"`
 	// Exact leaves text that a spreadsheet may run as it is. It is for files that programs read, such as a month's; no
 	// definition can ask for it.
 	Exact bool `json:"-"`
+	// Origin is what a file may show of where its rows come from, above all the zone of its times; no definition can set it.
+	Origin Origin `json:"-"`
 }
 
 // FieldError is one field of a definition that cannot be used.
@@ -41,9 +45,11 @@ type kind struct {
 
 var kinds = map[string]kind{
 	// RFC 7111 for the header parameter.
-	"csv": {"text/csv; charset=utf-8; header=present", ".csv", newCSV, []string{"delimiter", "bom", "null", "compression"}},
+	"csv": {"text/csv; charset=utf-8; header=present", ".csv", newCSV, []string{"delimiter", "bom", "null", "compression", "exact"}},
 	// IANA has registered none; https://spec.openapis.org/registry/media-type/sequential_json names this one.
-	"jsonl": {"application/jsonl", ".jsonl", newJSONLines, []string{"compression"}},
+	"jsonl": {"application/jsonl", ".jsonl", newJSONLines, []string{"compression", "exact"}},
+	// https://www.iana.org/assignments/media-types/application/vnd.openxmlformats-officedocument.spreadsheetml.sheet
+	"xlsx": {"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", ".xlsx", newXLSX, []string{"details"}},
 }
 
 // fields are those of a format that only some kinds take: how the field is spelled ("" where it is left out), and what
@@ -54,10 +60,17 @@ var fields = []struct {
 	wrong func(Format) string
 }{
 	{"delimiter", func(f Format) string { return f.Delimiter }, Format.wrongDelimiter},
-	{"bom", func(f Format) string { return map[bool]string{true: "true"}[f.BOM] }, func(Format) string { return "" }},
+	{"bom", func(f Format) string { return yes(f.BOM) }, neverWrong},
 	{"null", func(f Format) string { return f.Null }, Format.wrongNull},
 	{"compression", func(f Format) string { return f.Compression }, Format.wrongCompression},
+	{"details", func(f Format) string { return yes(f.Details) }, neverWrong},
+	{"exact", func(f Format) string { return yes(f.Exact) }, neverWrong},
 }
+
+// yes spells a field that is true or left out.
+func yes(b bool) string { return map[bool]string{true: "true"}[b] }
+
+func neverWrong(Format) string { return "" }
 
 // Validate lists what is wrong; nil means that Write can use the format.
 func (f Format) Validate() (errs []FieldError) {

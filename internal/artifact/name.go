@@ -43,16 +43,7 @@ func twice(local time.Time) bool {
 
 // stem cleans a name: https://learn.microsoft.com/windows/win32/fileio/naming-a-file is the strictest of the systems.
 func stem(s string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r == utf8.RuneError, unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r):
-			return -1 // invisible characters, among them those that turn the direction of writing
-		case strings.ContainsRune("/\\:*?\"<>|%", r), unicode.IsControl(r), unicode.IsSpace(r):
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
-	clean = strings.Join(strings.Fields(clean), " ")
+	clean := visible(s, "/\\:*?\"<>|%")
 	if len(clean) > maxStem {
 		cut := maxStem
 		for !utf8.RuneStart(clean[cut]) {
@@ -66,6 +57,38 @@ func stem(s string) string {
 	}
 	if first, _, _ := strings.Cut(clean, "."); reserved(first) {
 		clean = "_" + clean
+	}
+	return clean
+}
+
+// visible is a name without invisible characters, among them those that turn the direction of writing, and with a space
+// for what is forbidden or a space of any kind, but never two in a row.
+func visible(s, forbidden string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r == utf8.RuneError, unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r):
+			return -1
+		case strings.ContainsRune(forbidden, r), unicode.IsControl(r), unicode.IsSpace(r):
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	return strings.Join(strings.Fields(clean), " ")
+}
+
+// maxSheetName is how long the name of a sheet may be, by UTF-16; what else Excel asks of it is at
+// https://support.microsoft.com/office/rename-a-worksheet-3f1f7148-ee83-404d-8ef0-9ff99fbad1f9
+const maxSheetName = 31
+
+// sheetName makes the name of the rows' sheet out of the schedule's; details tells that there is a sheet of the details.
+func sheetName(s string, details bool) string {
+	clean := strings.Trim(visible(s, "[]:*?/\\"), "' ")
+	for units([]byte(clean)) > maxSheetName {
+		_, last := utf8.DecodeLastRuneInString(clean)
+		clean = strings.TrimRight(clean[:len(clean)-last], "' ")
+	}
+	if clean == "" || strings.EqualFold(clean, "History") || details && strings.EqualFold(clean, detailsName) {
+		return "Rows"
 	}
 	return clean
 }

@@ -27,7 +27,7 @@ const (
 )
 
 // Write turns all rows into a file in w, which receives blocks of about 1 MiB from one other goroutine; when Write
-// returns, that goroutine has ended. It does not close rows.
+// returns, that goroutine has ended, and so has an encoder's own. It does not close rows.
 //
 // A file that is packed is encoded on the caller's goroutine and packed on the other one. Result and maxBytes speak of the
 // bytes that are stored, which are the packed ones; what rows may hold is bounded by the limits of their source.
@@ -60,10 +60,17 @@ type encoder interface {
 	end() error
 }
 
+// stopper is an encoder with a goroutine that puts bytes into the out. When stop returns it has ended, after whatever
+// error.
+type stopper interface{ stop() }
+
 // encode drains rows into the sink.
 func encode(ctx context.Context, rows source.Rows, f Format, s *sink) (count int64, err error) {
 	o := &out{sink: s, b: (<-s.free)[:0], full: firstBlock}
 	e := kinds[f.Kind].encoder(f, o)
+	if s, ok := e.(stopper); ok {
+		defer s.stop()
+	}
 	if err := e.begin(rows.Columns()); err != nil {
 		return 0, err
 	}
