@@ -46,14 +46,17 @@ func (w *work) produce(ctx context.Context) error {
 	if err != nil {
 		return failure.Wrap(failure.DefinitionInvalid, err, "version %d: %v", w.def.Number, err)
 	}
+	format := w.def.File.Format
+	format.Origin = artifact.Origin{Zone: zone, Name: w.def.Name, Schedule: w.run.Schedule, Workspace: w.def.Workspace, Source: w.def.Source,
+		Run: w.id, Nominal: w.run.Nominal, DataAsOf: asOf}
 	file := RecordedFile{
-		Key:      FileKey(w.run, w.def.File.RetentionDays, w.lease.Token, artifact.Extension(w.def.File.Format)),
-		Name:     artifact.FileName(w.def.Name, w.run.Nominal, zone, w.def.File.Format),
+		Key:      FileKey(w.run, w.def.File.RetentionDays, w.lease.Token, artifact.Extension(format)),
+		Name:     artifact.FileName(w.def.Name, w.run.Nominal, zone, format),
 		DataAsOf: asOf,
 	}
 	began := w.Clocks.Wall()
-	err = w.Files.Write(ctx, file.Key, artifact.MediaType(w.def.File.Format), artifact.ContentDisposition(file.Name), func(to io.Writer) error {
-		result, err := artifact.Write(ctx, first, w.def.File.Format, to, limits.Or(source.Defaults).Bytes)
+	err = w.Files.Write(ctx, file.Key, artifact.MediaType(format), artifact.ContentDisposition(file.Name), func(to io.Writer) error {
+		result, err := artifact.Write(ctx, first, format, to, limits.Or(source.Defaults).Bytes)
 		file.Rows, file.Bytes, file.SHA256 = result.Rows, result.Bytes, result.SHA256
 		return err
 	})

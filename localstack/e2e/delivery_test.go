@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"almanac/internal/schedule"
+
+	"github.com/xuri/excelize/v2"
 )
 
 func TestADueOccurrenceBecomesOneFileForEachRecipient(t *testing.T) {
@@ -142,6 +144,32 @@ func TestAnEmptyResultIsSkippedOrSentByPolicy(t *testing.T) {
 			t.Fatalf("attachment %q, %v; want the header only", b, err)
 		}
 	})
+}
+
+func TestASpreadsheetIsAttachedAndOpens(t *testing.T) {
+	scene(t)
+	d := save(t, func(d *schedule.Definition) { d.File.Kind, d.File.Details = "xlsx", true })
+	run := due(t, d)
+	r := settled(t, run)
+	want(t, r, schedule.Succeeded, "")
+	m := mailed(t, run, 1)[0]
+	if m.Fault != "" || len(m.Attachments) != 1 || m.Attachments[0].SHA256 != r.File.SHA256 || !strings.HasSuffix(m.Attachments[0].Name, " 2013-05-06 0630.xlsx") {
+		t.Fatalf("mail %+v; want the recorded file attached: %+v", m, r.File)
+	}
+	book, err := excelize.OpenFile(m.Attachments[0].File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer book.Close()
+	rows, err := book.GetRows(book.GetSheetList()[0])
+	if err != nil || len(rows) != 101 || strings.Join(rows[0], ",") != "flight_id,carrier,flight" {
+		t.Fatalf("sheet of %d rows, %v; want the header and 100", len(rows), err)
+	}
+	for cell, want := range map[string]string{"B5": run, "B6": "America/New_York", "B7": "2013-05-06 06:30:00", "B9": "100"} {
+		if got, err := book.GetCellValue("Run details", cell); err != nil || got != want {
+			t.Errorf("%s of the details is %q, %v; want %q", cell, got, err, want)
+		}
+	}
 }
 
 func TestARefusedRecipientIsSkippedAndTheOthersGetTheirs(t *testing.T) {

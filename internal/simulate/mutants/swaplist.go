@@ -26,7 +26,7 @@ var swaps = []swap{
 	{id: "deliver/file-recorded-before-it-is-stored", what: "the file is recorded on the run, and its object stored after that", places: []place{{
 		function: "schedule.work.produce", before: "began := w.Clocks.Wall()",
 		code: `var held strings.Builder
-		result, err := artifact.Write(ctx, first, w.def.File.Format, &held, limits.Or(source.Defaults).Bytes)
+		result, err := artifact.Write(ctx, first, format, &held, limits.Or(source.Defaults).Bytes)
 		if err != nil {
 			return w.timely(ctx, err)
 		}
@@ -37,7 +37,7 @@ var swaps = []swap{
 			return err
 		}
 		w.run.File, w.fresh = &file, true
-		return w.Files.Write(ctx, file.Key, artifact.MediaType(w.def.File.Format), artifact.ContentDisposition(file.Name), func(to io.Writer) error {
+		return w.Files.Write(ctx, file.Key, artifact.MediaType(format), artifact.ContentDisposition(file.Name), func(to io.Writer) error {
 			_, err := io.WriteString(to, held.String())
 			return err
 		})`}}},

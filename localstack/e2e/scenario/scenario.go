@@ -29,6 +29,7 @@ var Table = []Scenario{
 	{Test: "TestTheRuleFiresByItself", Text: "the rule ticks by itself"},
 	{Test: "TestWrongSQLFailsAtOnceAndSaysWhy", Text: "wrong SQL fails at once and says why"},
 	{Test: "TestAnEmptyResultIsSkippedOrSentByPolicy", Text: "an empty result is skipped or sent, by policy"},
+	{Test: "TestASpreadsheetIsAttachedAndOpens", Text: "a spreadsheet is attached to the mail, opens, and shows times by the schedule's zone"},
 	{Test: "TestARefusedRecipientIsSkippedAndTheOthersGetTheirs", Text: "a recipient that refuses is skipped, the others get theirs"},
 	{Test: "TestV4AGroupsMembersAreThoseOfTheAdmission", Text: "V4: a group's members of the admission get the run; who left is skipped, who came gets the next one"},
 	{Test: "TestV19D8APassingRefusalIsTriedAgainUnderTheSameKeyWithEqualBytes", Text: "V19 D8: 503, 429 and 500 are tried again with the same key and bytes"},
