@@ -57,7 +57,7 @@
 //   - Bytes are the text that CSV has for them. NULL is no cell, an empty text a cell with an empty text.
 //   - Text is a string in its cell, which Excel never takes for a formula, so nothing is put before it. Text that CSV
 //     would neutralise, and numbers that are text, have the format "text" besides, so that editing the cell changes
-//     nothing either. Line breaks and spaces are kept. What XML cannot hold is escaped as Excel does, _xHHHH_, and text
+//     nothing either. Line breaks and spaces are kept, lines shown as lines. What XML cannot hold is escaped as Excel does, _xHHHH_, and text
 //     that reads so itself as well. Bytes that are not UTF-8 become U+FFFD.
 //   - The header is bold on a colour and stays in view, with a filter over all that is used; the columns are as wide as
 //     the header and the first rows ask for, from 6 to 60 characters. The sheet is called by Origin.Name, as far as Excel

@@ -13,6 +13,7 @@ const (
 	styleGeneral cellStyle = iota
 	styleHeader
 	styleLabel   // of the details
+	styleLines   // text of several lines, shown as such
 	styleText    // stays text when a person edits the cell
 	styleInteger // all digits, where the general format turns to powers of ten
 	styleDate
@@ -40,6 +41,7 @@ var stylesXML = func() string {
 	cell(0, "")
 	cells.WriteString(`<xf numFmtId="0" fontId="1" fillId="2" borderId="1" xfId="0" applyFont="1" applyFill="1" applyBorder="1"/>`)
 	cells.WriteString(`<xf numFmtId="0" fontId="1" fillId="0" borderId="0" xfId="0" applyFont="1"/>`)
+	cells.WriteString(`<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0" applyAlignment="1"><alignment vertical="top" wrapText="1"/></xf>`)
 	cell(49, ` quotePrefix="1" applyNumberFormat="1"`) // "@"
 	cell(1, ` applyNumberFormat="1"`)                  // "0"
 	for _, code := range []string{`yyyy\-mm\-dd`, `yyyy\-mm\-dd\ hh:mm:ss`, `yyyy\-mm\-dd\ hh:mm:ss.000`} {
@@ -130,6 +132,9 @@ func (g *grid) boolean(i int, v bool) {
 // text appends a string in its cell: such a cell is never a formula, whatever its text begins with.
 func (g *grid) text(i int, style cellStyle, s []byte) {
 	s, marks := validText(s)
+	if style == styleGeneral && marks&lineBreak != 0 {
+		style = styleLines
+	}
 	b := append(append(append(g.b, g.opens[i]...), g.digits...), textOpens[style]...)
 	if len(s) > 0 && (s[0] <= ' ' || s[len(s)-1] <= ' ') {
 		b = append(b, ` xml:space="preserve"`...)

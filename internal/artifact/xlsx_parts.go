@@ -92,14 +92,19 @@ func sheetHead(widths []int) []byte {
 	b := []byte(xmlHead + `<worksheet xmlns="` + mainSpace + `"><sheetViews><sheetView tabSelected="1" workbookViewId="0">` +
 		`<pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/><selection pane="bottomLeft" activeCell="A2" sqref="A2"/>` +
 		`</sheetView></sheetViews><sheetFormatPr defaultRowHeight="15"/>`)
-	if len(widths) > 0 {
-		b = append(b, "<cols>"...)
-		for i, w := range widths {
-			b = fmt.Appendf(b, `<col min="%d" max="%d" width="%d" customWidth="1"/>`, i+1, i+1, min(max(w+besideText, minWidth), maxWidth))
-		}
-		b = append(b, "</cols>"...)
+	return append(append(b, columnWidths(widths)...), "<sheetData>"...)
+}
+
+// columnWidths makes columns as wide as what is in them, in characters.
+func columnWidths(widths []int) string {
+	if len(widths) == 0 {
+		return ""
 	}
-	return append(b, "<sheetData>"...)
+	b := []byte("<cols>")
+	for i, w := range widths {
+		b = fmt.Appendf(b, `<col min="%d" max="%d" width="%d" customWidth="1"/>`, i+1, i+1, min(max(w+besideText, minWidth), maxWidth))
+	}
+	return string(append(b, "</cols>"...))
 }
 
 // finish writes what stands after the rows' sheet, whose used area is given.
@@ -152,12 +157,13 @@ func detailsSheet(o Origin, rows int64) string {
 		put()
 		g.closeRow()
 	}
-	zone := offsets{zone: o.Zone}
+	zone, wide := offsets{zone: o.Zone}, timeWidth
 	for _, d := range []struct {
 		label, text string
 	}{{"Schedule", o.Name}, {"Schedule id", o.Schedule}, {"Workspace", o.Workspace}, {"Source", o.Source}, {"Run", o.Run}, {"Time zone", o.Zone.String()}} {
 		if d.text != "" {
 			line(d.label, func() { g.text(1, styleGeneral, []byte(d.text)) })
+			wide = max(wide, columnsWide([]byte(d.text)))
 		}
 	}
 	for _, d := range []struct {
@@ -171,5 +177,5 @@ func detailsSheet(o Origin, rows int64) string {
 	}
 	line("Rows", func() { g.number(1, styleInteger, fmt.Append(nil, rows)) })
 	return `<worksheet xmlns="` + mainSpace + `"><sheetViews><sheetView workbookViewId="0"/></sheetViews><sheetFormatPr defaultRowHeight="15"/>` +
-		`<cols><col min="1" max="1" width="14" customWidth="1"/><col min="2" max="2" width="60" customWidth="1"/></cols><sheetData>` + string(g.b) + `</sheetData></worksheet>`
+		columnWidths([]int{len("Schedule id"), wide}) + `<sheetData>` + string(g.b) + `</sheetData></worksheet>`
 }

@@ -271,6 +271,9 @@ func TestXLSXSheetIsReadyToRead(t *testing.T) {
 			t.Errorf("column %s is %v wide, %v; want %v", column, got, err, want)
 		}
 	}
+	if s := b.style("C3"); s.Alignment == nil || !s.Alignment.WrapText || b.style("C2").Alignment != nil && b.style("C2").Alignment.WrapText {
+		t.Errorf("text of two lines has %+v; want it, and it alone, shown on lines", s.Alignment)
+	}
 	names := b.GetDefinedName()
 	if len(names) != 1 || names[0].Name != "_xlnm._FilterDatabase" || names[0].RefersTo != "'Who''s late today'!$A$1:$D$3" || !strings.Contains(b.part("xl/worksheets/sheet1.xml"), `<autoFilter ref="A1:D3"/>`) {
 		t.Errorf("filter %+v; want one over what is used", names)

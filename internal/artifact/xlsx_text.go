@@ -10,13 +10,14 @@ const (
 	wantsEntity = 1 << iota // markup, and CR, which a reader of XML would take for LF
 	wantsEscape             // what XML 1.0 cannot hold, or may be the beginning of it
 	wideText                // not ASCII
+	lineBreak
 )
 
 var xmlClass = func() (t [256]byte) {
 	for c := range 0x20 {
 		t[c] = wantsEscape
 	}
-	t['\t'], t['\n'], t['\r'] = 0, 0, wantsEntity
+	t['\t'], t['\n'], t['\r'] = 0, lineBreak, wantsEntity
 	for _, c := range []byte("<>&\"") {
 		t[c] = wantsEntity
 	}
