@@ -44,9 +44,8 @@
 // A workbook by ECMA-376 that goes straight into the zip stream, compressed on a goroutine of its own, without a temporary
 // file. Equal rows make equal bytes: no part says when it was made, unless the details are asked for. In detail:
 //
-//   - A number is a number where a double gives its very digits back: integers up to 2^53, decimals of up to 15
-//     significant digits and those longer ones that happen to, floats. Everything else is text: longer numbers, NaN,
-//     Infinity, -Infinity and what is smaller than Excel's smallest, 2.2250738585072014e-308. Excel computes with the
+//   - A number is a number where JSON Lines has one: where a double gives its very digits back. Everything else is text,
+//     spelled by the source: longer numbers, NaN, Infinity, -Infinity, and what is smaller than Excel's smallest, 2.2250738585072014e-308. Excel computes with the
 //     whole double, but shows 15 digits at most: of an integer of 16 digits it shows the last one as 0, and types that in
 //     when a person edits the cell. Who needs such numbers as they are converts the column to text in the query.
 //   - Decimals are shown with as many decimals as the source wrote, integers with all their digits, without groups.
@@ -64,7 +63,7 @@
 //     takes it, the details' one "Run details".
 //   - What a sheet cannot hold is refused, never cut off: more than 1,048,576 rows with the header, and a sheet of more
 //     than 4,000,000,000 bytes before compression (a part of 4 GiB would need ZIP64, which Excel repairs where it is not
-//     announced in advance), as file_too_large; 16,384 columns, and 32,767 characters a cell, counted by UTF-16 as Excel
+//     announced in advance), as file_too_large; more than 16,384 columns, and 32,767 characters a cell, counted by UTF-16 as Excel
 //     does, as file_unsupported.
 //
 // # Packing

@@ -38,7 +38,7 @@ const (
 // xlsx writes the rows' sheet straight into a zip stream, which another goroutine compresses.
 type xlsx struct {
 	grid
-	zip      *packer
+	zip      *workbook
 	aside    *aside
 	flushed  int64 // bytes of the sheet that were handed over
 	maxBytes int64
@@ -54,7 +54,7 @@ func newXLSX(f Format, o *out) encoder {
 	if f.Origin.Zone == nil {
 		f.Origin.Zone = time.UTC
 	}
-	return &xlsx{zip: newPacker(o), maxBytes: maxSheetBytes, origin: f.Origin, details: f.Details, zone: offsets{zone: f.Origin.Zone}}
+	return &xlsx{zip: newWorkbook(o), maxBytes: maxSheetBytes, origin: f.Origin, details: f.Details, zone: offsets{zone: f.Origin.Zone}}
 }
 
 func (e *xlsx) begin(columns []source.Column) error {
@@ -131,7 +131,7 @@ func (e *xlsx) cell(i int, v *source.Value) error {
 	case source.KindNull:
 		return nil
 	case source.KindInt:
-		if v.Int > maxExactInt || v.Int < -maxExactInt {
+		if v.Int > maxExact || v.Int < -maxExact {
 			return e.spelled(i, strconv.AppendInt(e.scratch[:0], v.Int, 10))
 		}
 		e.number(i, styleInteger, strconv.AppendInt(e.scratch[:0], v.Int, 10))
@@ -156,7 +156,7 @@ func (e *xlsx) cell(i int, v *source.Value) error {
 	case source.KindDate, source.KindTimestamp:
 		return e.moment(i, v.Time, v.Kind == source.KindTimestamp)
 	default:
-		return failure.New(failure.FileUnsupported, "column %d holds a value of the unknown kind %d: convert the column to text in the query", i+1, v.Kind)
+		return unknownKind(i, v)
 	}
 	return nil
 }
@@ -198,14 +198,18 @@ func (e *xlsx) float(i int, f float64) error {
 
 // decimal appends a number with as many decimals as the source wrote, if a double gives them back, and otherwise a text.
 func (e *xlsx) decimal(i int, s []byte) error {
-	if scale, ok := plainDecimal(s); ok {
-		e.number(i, styleDecimal+cellStyle(scale), s)
+	if !exactJSON(s) {
+		return e.written(i, styleText, s)
+	}
+	if decimals, ok := scale(s); ok {
+		e.number(i, styleDecimal+cellStyle(decimals), s)
 		return nil
 	}
-	if f, ok := exactFloat(s); ok {
-		return e.float(i, f)
+	f, err := strconv.ParseFloat(string(s), 64)
+	if err != nil || !holdable(f) {
+		return e.written(i, styleText, s)
 	}
-	return e.written(i, styleText, s)
+	return e.float(i, f)
 }
 
 // moment appends a date, or a time by the zone's clocks; years that Excel does not have are ISO 8601.

@@ -47,10 +47,10 @@ func TestColumnsWide(t *testing.T) {
 func TestXLSXRefusesASheetThatWouldNeedZIP64(t *testing.T) {
 	columns, cells := []source.Column{{Name: "a"}}, []source.Value{{Kind: source.KindText, Text: []byte(strings.Repeat("x", 1000))}}
 	sheet := func(rows int) error {
-		s := startSink(io.Discard, 0)
+		s := startSink(io.Discard, "", 0)
 		e := newXLSX(Format{Kind: "xlsx"}, &out{sink: s, b: (<-s.free)[:0], full: firstBlock}).(*xlsx)
 		e.maxBytes = 1 << 20
-		defer s.finish()
+		defer s.finish(false)
 		defer e.stop()
 		err := e.begin(columns)
 		for i := 0; i < rows && err == nil; i++ {
@@ -90,7 +90,7 @@ func (c *counted) Write(p []byte) (int, error) {
 func TestF3XLSXEveryPartSaysThatItCouldNotBeWritten(t *testing.T) {
 	cause := errors.New("no more")
 	full := &counted{left: 1 << 20}
-	p := newPacker(full)
+	p := newWorkbook(full)
 	if _, err := p.open(true); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestF3XLSXEveryPartSaysThatItCouldNotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range 1<<20 - full.left { // the stream ends at each byte
-		p := newPacker(&counted{left: n, end: cause})
+		p := newWorkbook(&counted{left: n, end: cause})
 		_, err := p.open(true)
 		if err == nil {
 			err = p.finish(Origin{Zone: time.UTC}, true, 1, "A1:B2")

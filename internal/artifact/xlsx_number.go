@@ -8,79 +8,24 @@ import (
 	"time"
 )
 
-const (
-	maxExactInt = 1 << 53 // beyond it neighbours share a double
-	sureDigits  = 15      // a decimal of so many digits comes back from its double whatever it is
-	maxScale    = 30      // decimals that a number format of Excel may show
-	// Excel holds nothing smaller, as "Excel specifications and limits" has it: 2.2251E-308.
-	smallestDouble = 0x1p-1022
-)
+// maxScale is how many decimals a number format of Excel may show.
+const maxScale = 30
 
-// plainDecimal reports whether a decimal is written as Excel would read it and comes back from a double for sure, and how
-// many decimals it shows.
-func plainDecimal(s []byte) (scale int, ok bool) {
-	if len(s) > 0 && s[0] == '-' {
-		s = s[1:]
-	}
-	whole, fraction, pointed := bytes.Cut(s, []byte("."))
-	if len(whole) == 0 || len(whole) > 1 && whole[0] == '0' || pointed && len(fraction) == 0 || len(fraction) > maxScale {
-		return 0, false
-	}
-	digits := 0
-	for _, part := range [2][]byte{whole, fraction} {
-		for _, c := range part {
-			if c < '0' || c > '9' {
-				return 0, false
-			}
-			if digits > 0 || c != '0' {
-				digits++
-			}
-		}
-	}
-	return len(fraction), digits <= sureDigits
-}
+// smallestDouble is the smallest that Excel holds, as "Excel specifications and limits" has it: 2.2251E-308.
+const smallestDouble = 0x1p-1022
 
-// exactFloat is the double that gives a decimal's very digits back, if there is one.
-func exactFloat(s []byte) (float64, bool) {
-	if !plainNumber(s) {
+// scale is how many decimals a number without an exponent shows; not ok: it has one, or more than Excel shows.
+func scale(s []byte) (decimals int, ok bool) {
+	if bytes.ContainsAny(s, "eE") {
 		return 0, false
 	}
-	f, err := strconv.ParseFloat(string(s), 64)
-	if err != nil || !holdable(f) {
-		return 0, false
-	}
-	var room [32]byte
-	digits, exponent, ok := significant(s)
-	back, same, _ := significant(strconv.AppendFloat(room[:0], f, 'e', -1, 64))
-	return f, ok && exponent == same && bytes.Equal(digits, back)
+	_, fraction, _ := bytes.Cut(s, []byte("."))
+	return len(fraction), len(fraction) <= maxScale
 }
 
 // holdable reports whether Excel has such a number.
 func holdable(f float64) bool {
 	return f == 0 || math.Abs(f) >= smallestDouble && math.Abs(f) <= math.MaxFloat64
-}
-
-// significant are a number's digits without zeros at their ends, and the power of ten of the point before them.
-func significant(s []byte) (digits []byte, exponent int, ok bool) {
-	s = bytes.TrimLeft(s, "+-")
-	if i := bytes.IndexAny(s, "eE"); i >= 0 {
-		n, err := strconv.Atoi(string(s[i+1:]))
-		if err != nil {
-			return nil, 0, false
-		}
-		s, exponent = s[:i], n
-	}
-	whole, fraction, _ := bytes.Cut(s, []byte("."))
-	exponent += len(whole)
-	digits = append(append(make([]byte, 0, len(s)), whole...), fraction...)
-	full := len(digits)
-	digits = bytes.TrimLeft(digits, "0")
-	exponent -= full - len(digits)
-	digits = bytes.TrimRight(digits, "0")
-	if len(digits) == 0 {
-		exponent = 0
-	}
-	return digits, exponent, true
 }
 
 // What Excel can show as a date, in seconds since 1970 of the local clock: from 1 March 1900, since it counts a 29 February

@@ -20,14 +20,14 @@ const (
 // detailsName is the name of the sheet that says what the run was.
 const detailsName = "Run details"
 
-// packer writes the parts of a workbook into a zip stream.
-type packer struct {
+// workbook writes the parts of a workbook into a zip stream.
+type workbook struct {
 	zip     *zip.Writer
 	deflate *flate.Writer // of the last part; each needs a few hundred kilobytes, and there is one part at a time
 }
 
-func newPacker(w io.Writer) *packer {
-	p := &packer{zip: zip.NewWriter(w)}
+func newWorkbook(w io.Writer) *workbook {
+	p := &workbook{zip: zip.NewWriter(w)}
 	p.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (_ io.WriteCloser, err error) {
 		if p.deflate == nil {
 			p.deflate, err = flate.NewWriter(w, flate.BestSpeed)
@@ -40,11 +40,11 @@ func newPacker(w io.Writer) *packer {
 }
 
 // create opens a part. Its time is the earliest that a zip file can name, so that equal rows make equal files.
-func (p *packer) create(name string) (io.Writer, error) {
+func (p *workbook) create(name string) (io.Writer, error) {
 	return p.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, ModifiedDate: 1<<5 | 1})
 }
 
-func (p *packer) put(name, content string) error {
+func (p *workbook) put(name, content string) error {
 	w, err := p.create(name)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (p *packer) put(name, content string) error {
 }
 
 // open writes the parts that programs look for first, and opens the rows' sheet.
-func (p *packer) open(details bool) (io.Writer, error) {
+func (p *workbook) open(details bool) (io.Writer, error) {
 	second := ""
 	if details {
 		second = sheetPart("/xl/worksheets/sheet2.xml", sheetType+"worksheet+xml")
@@ -108,7 +108,7 @@ func columnWidths(widths []int) string {
 }
 
 // finish writes what stands after the rows' sheet, whose used area is given.
-func (p *packer) finish(o Origin, details bool, rows int64, area string) error {
+func (p *workbook) finish(o Origin, details bool, rows int64, area string) error {
 	name := escaped(sheetName(o.Name, details))
 	sheets, links := `<sheet name="`+name+`" sheetId="1" r:id="rId1"/>`, []string{relationSpace + "/worksheet", "worksheets/sheet1.xml", relationSpace + "/styles", "styles.xml"}
 	if details {

@@ -8,14 +8,14 @@ import (
 // What a byte of a text asks for in the XML of a spreadsheet.
 const (
 	wantsEntity = 1 << iota // markup, and CR, which a reader of XML would take for LF
-	wantsEscape             // what XML 1.0 cannot hold, or may be the beginning of it
+	wantsHex                // what XML 1.0 cannot hold, or may be the beginning of it
 	wideText                // not ASCII
 	lineBreak
 )
 
 var xmlClass = func() (t [256]byte) {
 	for c := range 0x20 {
-		t[c] = wantsEscape
+		t[c] = wantsHex
 	}
 	t['\t'], t['\n'], t['\r'] = 0, lineBreak, wantsEntity
 	for _, c := range []byte("<>&\"") {
@@ -24,8 +24,8 @@ var xmlClass = func() (t [256]byte) {
 	for c := 0x80; c < 0x100; c++ {
 		t[c] = wideText
 	}
-	t['_'] = wantsEscape             // the beginning of what reads as an escape
-	t[0xEF] = wideText | wantsEscape // the first byte of U+FFFE and U+FFFF
+	t['_'] = wantsHex             // the beginning of what reads as an escape
+	t[0xEF] = wideText | wantsHex // the first byte of U+FFFE and U+FFFF
 	return t
 }()
 
@@ -36,7 +36,7 @@ func validText(s []byte) ([]byte, byte) {
 		marks |= xmlClass[c]
 	}
 	if marks&wideText != 0 && !utf8.Valid(s) {
-		return bytes.ToValidUTF8(s, []byte("\uFFFD")), marks | wantsEscape
+		return bytes.ToValidUTF8(s, []byte("\uFFFD")), marks | wantsHex
 	}
 	return s, marks
 }
@@ -45,12 +45,12 @@ func validText(s []byte) ([]byte, byte) {
 // _xHHHH_, as Excel writes it, and so does the underscore of a text that would read as such:
 // https://learn.microsoft.com/openspecs/office_standards/ms-oi29500/d34ae755-c53f-4a44-a363-c6dd3ee018a4
 func appendXML(b, s []byte, marks byte) []byte {
-	if marks&(wantsEntity|wantsEscape) == 0 {
+	if marks&(wantsEntity|wantsHex) == 0 {
 		return append(b, s...)
 	}
 	done := 0
 	for i := 0; i < len(s); i++ {
-		if xmlClass[s[i]]&(wantsEntity|wantsEscape) == 0 {
+		if xmlClass[s[i]]&(wantsEntity|wantsHex) == 0 {
 			continue
 		}
 		put, width := xmlFor(s[i:])
@@ -108,7 +108,7 @@ func readsAsEscape(s []byte) bool {
 	if s[6] == '_' {
 		return true
 	}
-	if xmlClass[s[6]]&wantsEscape == 0 {
+	if xmlClass[s[6]]&wantsHex == 0 {
 		return false
 	}
 	put, _ := xmlFor(s[6:])
