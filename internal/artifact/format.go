@@ -44,6 +44,8 @@ var kinds = map[string]kind{
 	"csv": {"text/csv; charset=utf-8; header=present", ".csv", newCSV, []string{"delimiter", "bom", "null", "compression"}},
 	// IANA has registered none; https://spec.openapis.org/registry/media-type/sequential_json names this one.
 	"jsonl": {"application/jsonl", ".jsonl", newJSONLines, []string{"compression"}},
+	// https://www.iana.org/assignments/media-types/application/vnd.apache.parquet
+	"parquet": {"application/vnd.apache.parquet", ".parquet", newParquet, nil},
 }
 
 // fields are those of a format that only some kinds take: how the field is spelled ("" where it is left out), and what
