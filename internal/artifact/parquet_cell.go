@@ -280,7 +280,7 @@ func shown(v *source.Value) string {
 	return name
 }
 
-// castType is a type's name in SQL, as SQLite and PostgreSQL both take it.
+// castType is a type's name in a CAST, as SQLite takes it; PostgreSQL calls a BLOB bytea.
 func castType(t parquet.Type) string {
 	switch t {
 	case parquet.Int64:
