@@ -180,12 +180,6 @@ func (e *parquetFile) put(err error) error {
 	return err
 }
 
-func (e *parquetFile) close() {
-	if e.w != nil {
-		e.w.Discard()
-	}
-}
-
 // quoted spells a column's name as SQL does, for advice.
 func quoted(name string) string {
 	return `"` + strings.ReplaceAll(failure.Cut(name, 60), `"`, `""`) + `"`

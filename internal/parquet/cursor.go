@@ -7,9 +7,7 @@ import (
 	"io"
 	"math"
 	"math/bits"
-	"sync"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -17,14 +15,6 @@ import (
 
 // maxPage bounds a page's bytes: one has a cell whole, and a dictionary or 1 MiB beside it.
 const maxPage = 64 << 20
-
-var decoders = sync.Pool{New: func() any {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPage), zstd.WithDecoderLowmem(true))
-	if err != nil {
-		panic("parquet: options that zstd does not know: " + err.Error()) // cannot happen: they are its own
-	}
-	return d
-}}
 
 // cursor reads one column of one row group.
 type cursor struct {
@@ -152,9 +142,7 @@ func (c *cursor) turn() error {
 		return fmt.Errorf("a page has %d bytes, %d when it is decompressed; %d are left of the column", h.CompressedPageSize, h.UncompressedPageSize, len(body))
 	}
 	body, c.packed = body[:h.CompressedPageSize], body[h.CompressedPageSize:]
-	zip := decoders.Get().(*zstd.Decoder)
-	defer decoders.Put(zip)
-	page, err := zip.DecodeAll(body, c.page[:0])
+	page, err := decoder.DecodeAll(body, c.page[:0])
 	if err != nil || len(page) != int(h.UncompressedPageSize) {
 		return fmt.Errorf("a page of %d bytes cannot be decompressed: %d bytes, %v", h.UncompressedPageSize, len(page), err)
 	}

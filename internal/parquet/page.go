@@ -172,7 +172,7 @@ const (
 
 // page compresses the body and writes it behind its header.
 func (w *Writer) page(p *placed, typ int64, values int, encoding int64) error {
-	w.squeezed = w.zstd.EncodeAll(w.body, w.squeezed[:0])
+	w.squeezed = encoder.EncodeAll(w.body, w.squeezed[:0])
 	h := &w.header
 	h.b, h.last, h.outer = h.b[:0], 0, append(h.outer[:0], 0)
 	h.i32(1, typ)

@@ -225,12 +225,15 @@ func TestWriterRefuses(t *testing.T) {
 		if err := w.Close(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
-		w.Discard()
-		if w.Close() == nil {
-			t.Errorf("%s: closed again", name)
-		}
 	}
 	w := NewWriter(io.Discard, []Column{{Name: "x", Type: Int64}})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("closed twice: %v", err)
+	}
+	w = NewWriter(io.Discard, []Column{{Name: "x", Type: Int64}})
 	w.placed = make([]placed, MaxChunks)
 	w.Chunk(0).Int(1)
 	w.EndRow()
@@ -292,7 +295,6 @@ func TestMemoryOfColumnsThatAreLargeByTurns(t *testing.T) {
 	if held > 4*GroupBytes {
 		t.Errorf("%d MiB are held", held>>20)
 	}
-	w.Discard()
 }
 
 // FuzzOpen: whatever bytes a file has, reading it ends with rows or an error.

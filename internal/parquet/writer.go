@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // CreatedBy stands in every footer.
@@ -43,8 +40,8 @@ type Writer struct {
 	placed  []placed
 	groups  []int // rows of each
 	created bool
+	closed  bool
 
-	zstd     *zstd.Encoder
 	header   compact
 	body     []byte
 	scratch  []byte
@@ -60,18 +57,9 @@ type placed struct {
 	encoding          int64
 }
 
-// encoders are kept from file to file: each holds a table of a quarter of a megabyte.
-var encoders = sync.Pool{New: func() any {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
-	if err != nil {
-		panic("parquet: options that zstd does not know: " + err.Error()) // cannot happen: they are its own
-	}
-	return e
-}}
-
 // NewWriter begins a file of these columns. Their names are UTF-8 and differ.
 func NewWriter(w io.Writer, columns []Column) *Writer {
-	out := &Writer{out: w, chunks: make([]Chunk, len(columns)), zstd: encoders.Get().(*zstd.Encoder)}
+	out := &Writer{out: w, chunks: make([]Chunk, len(columns))}
 	out.limit = max(GroupBytes, int64(len(columns))*columnBytes)
 	out.fixed = int64(8 * len(columns))
 	for i, c := range columns {
@@ -138,7 +126,7 @@ func (w *Writer) begin() error {
 
 // Close writes what is left and the footer.
 func (w *Writer) Close() error {
-	if w.zstd == nil {
+	if w.closed {
 		return errors.New("the file is closed")
 	}
 	if err := w.Flush(); err != nil {
@@ -152,16 +140,8 @@ func (w *Writer) Close() error {
 	if err := w.write(append(end, magic...)); err != nil {
 		return err
 	}
-	w.Discard()
+	w.closed = true
 	return nil
-}
-
-// Discard gives back what the writer holds; a file that is not closed stays in pieces.
-func (w *Writer) Discard() {
-	if w.zstd != nil {
-		encoders.Put(w.zstd)
-		w.zstd, w.chunks, w.body, w.scratch, w.squeezed = nil, nil, nil, nil, nil
-	}
 }
 
 func (w *Writer) write(b []byte) error {

@@ -151,6 +151,7 @@ func TestTypesOfAMonthAreThoseOfItsFirstChunk(t *testing.T) {
 func TestTypesOutliveACall(t *testing.T) {
 	d := trips()
 	d.Query = strings.Replace(d.Query, "km", "case when id < 1000 then km end as km", 1)
+	d.Control = strings.Replace(d.Control, ", sum(km) as km", "", 1)
 	a := newAttempts(t, d)
 	a.load(tripsTable, rowsFrom(5, 250))
 	killed := false
