@@ -41,26 +41,23 @@
 //
 // # Parquet
 //
-// A file with types, for programs: all columns are optional, in the query's order; zstd, row groups of at most 131,072 rows
-// and about 16 MiB (4 KiB a column where there are more than 4,096 columns); how pages are written stands in package parquet.
-// Text is exact and never neutralised. A column's type is that of the source's column:
+// A file with types, for programs: all columns are optional, in the query's order, named as in JSON Lines; zstd; row groups of
+// at most 131,072 rows and about 16 MiB, or 4 KiB a column where that is more. How pages are written stands in package
+// parquet. Text is exact and never neutralised. In detail:
 //
-//		bigint, integer  INT64              date       DATE
-//		real             DOUBLE             timestamp  TIMESTAMP(MICROS,UTC): cells are instants
-//		decimal          DECIMAL(p,s)       boolean    BOOLEAN
-//		text             STRING             bytes      BYTE_ARRAY
-//
-//	  - A decimal whose engine does not say p and s, or says more than 38 digits, is STRING with its digits as the engine wrote
-//	    them.
-//	  - Where the engine's word is no promise — an SQLite expression has no type, and SQLite has no decimals, dates, times and
-//	    booleans of its own — the cells of the first row group decide: the first one that is not NULL gives the type, a real
-//	    among integers makes it DOUBLE, a decimal among them STRING. A column of NULLs alone gets the type that its name calls
-//	    for, or STRING.
-//	  - A cell that does not fit its column exactly is refused as file_unsupported, with column, row and advice: SQLite keeps
-//	    a text in an INTEGER column if it is given one. So is text that is not UTF-8, an integer that no double equals in a
-//	    DOUBLE column, more digits than a DECIMAL has, a time finer than a microsecond and a year outside 0 to 9999. The
-//	    one thing that is not kept is how a decimal spells zeros: 1.5 in DECIMAL(10,2) is 1.50.
-//	  - Columns need names, each its own; there may be 16,384.
+//   - Integers are INT64, reals DOUBLE, texts STRING, bytes BYTE_ARRAY, booleans BOOLEAN, dates DATE; timestamps, which are
+//     instants, TIMESTAMP in microseconds with isAdjustedToUTC. A decimal is DECIMAL(p,s) where its engine says p and s, and p
+//     is at most 38; otherwise it is STRING and holds the digits as the engine wrote them.
+//   - Where the engine's word is no promise, the cells of the first row group decide: an SQLite expression has no type, and
+//     SQLite has no decimals, dates, times and booleans of its own. The first cell that is not NULL gives the type, a real
+//     among integers makes it DOUBLE, a decimal among them STRING. A column that holds NULLs alone gets the type that the
+//     engine names, or STRING.
+//   - A cell that does not fit its column exactly is refused as file_unsupported, with column, row and advice: SQLite keeps a
+//     text in an INTEGER column if it is given one. So is an integer that no double equals in a DOUBLE column, more digits
+//     than a DECIMAL has, a time finer than a microsecond, and a year outside 0 to 9999. What is not kept is how a decimal
+//     spells its zeros: 1.5 in DECIMAL(10,2) comes back as 1.50.
+//   - Bytes of a text that are not UTF-8 become U+FFFD.
+//   - There may be 16,384 columns, and 1,048,576 columns of all row groups together.
 //
 // # Packing
 //

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"almanac/internal/failure"
 	"almanac/internal/parquet"
@@ -47,13 +46,15 @@ type parquetFile struct {
 func newParquet(_ Format, o *out) encoder { return &parquetFile{out: o} }
 
 func (e *parquetFile) begin(columns []source.Column) error {
-	if err := nameable(columns); err != nil {
-		return err
+	if len(columns) > MaxParquetColumns {
+		return failure.New(failure.FileUnsupported, "the query has %d columns; a Parquet file takes at most %d: select fewer", len(columns), MaxParquetColumns)
 	}
 	e.source, e.soft, e.digits = columns, make([]bool, len(columns)), make([]bool, len(columns))
 	file := make([]parquet.Column, len(columns))
+	names := uniqueNames(columns)
 	for i, c := range columns {
 		file[i], e.soft[i] = columnOf(c)
+		file[i].Name = names[i]
 		e.digits[i] = c.Type == source.Decimal
 	}
 	if e.given != nil {
@@ -65,29 +66,10 @@ func (e *parquetFile) begin(columns []source.Column) error {
 	return nil
 }
 
-// nameable refuses columns that a reader of the file could not name.
-func nameable(columns []source.Column) error {
-	if len(columns) > MaxParquetColumns {
-		return failure.New(failure.FileUnsupported, "the query has %d columns; a Parquet file takes at most %d: select fewer", len(columns), MaxParquetColumns)
-	}
-	seen := make(map[string]int, len(columns))
-	for i, c := range columns {
-		switch before, twice := seen[c.Name]; {
-		case c.Name == "" || !utf8.ValidString(c.Name):
-			return failure.New(failure.FileUnsupported, "column %d has the name %q; a Parquet file needs one of UTF-8 characters: name it with AS in the query", i+1, failure.Cut(c.Name, 60))
-		case twice:
-			return failure.New(failure.FileUnsupported, "columns %d and %d are both named %q; in a Parquet file each needs a name of its own: rename one with AS in the query", before+1, i+1, failure.Cut(c.Name, 60))
-		}
-		seen[c.Name] = i
-	}
-	return nil
-}
-
 // columnOf is what a column of a source is in the file. soft: what the cells of its first row group are goes before what the
 // engine calls it: an expression of SQLite has no type, a decimal without digits is no DECIMAL, and SQLite keeps dates,
 // times and truth values as texts or numbers.
 func columnOf(c source.Column) (to parquet.Column, soft bool) {
-	to.Name = c.Name
 	switch c.Type {
 	case source.Integer:
 		to.Type = parquet.Int64

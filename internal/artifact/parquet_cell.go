@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"bytes"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -25,8 +26,8 @@ func (e *parquetFile) cell(i int, v *source.Value) error {
 			return nil
 		}
 	case source.KindText:
-		if c.Type == parquet.String && utf8.Valid(v.Text) {
-			c.Text(v.Text)
+		if c.Type == parquet.String {
+			c.Text(valid(v.Text))
 			return nil
 		}
 	}
@@ -90,11 +91,17 @@ func (e *parquetFile) takeText(c *parquet.Chunk, i int, v *source.Value) (bool, 
 		return true, ""
 	case v.Kind != source.KindText && v.Kind != source.KindDecimal:
 		return false, ""
-	case !utf8.Valid(v.Text):
-		return false, "is not UTF-8: repair the text, or select the column as bytes"
 	}
-	c.Text(v.Text)
+	c.Text(valid(v.Text))
 	return true, ""
+}
+
+// valid is a text in UTF-8, as STRING demands: bytes that are none become U+FFFD, as in the other kinds of files.
+func valid(s []byte) []byte {
+	if utf8.Valid(s) {
+		return s
+	}
+	return bytes.ToValidUTF8(s, []byte("\uFFFD"))
 }
 
 func takeTime(c *parquet.Chunk, v *source.Value) (bool, string) {
@@ -253,7 +260,7 @@ var kindNames = [...]string{source.KindInt: "the integer", source.KindFloat: "th
 // refuse says which cell does not fit its column, and what helps.
 func (e *parquetFile) refuse(c *parquet.Chunk, i int, v *source.Value, why string) error {
 	if int(v.Kind) >= len(kindNames) {
-		return failure.New(failure.FileUnsupported, "column %d (%q) holds a value of the unknown kind %d in row %d: convert the column to text in the query", i+1, failure.Cut(c.Name, 60), v.Kind, e.rows+1)
+		return unknownKind(i, v)
 	}
 	if why == "" {
 		name := quoted(c.Name)
