@@ -30,7 +30,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	klauspost "github.com/klauspost/compress/gzip"
 )
 
 // voidS3 takes chunks and keeps their sizes only, so that a month in memory is not counted as the step's.
@@ -154,15 +153,9 @@ func onePass(src source.Source, to *voidS3) error {
 	}
 	defer rows.Close()
 	store := &bucket.Store{API: discarding{to}, Bucket: "files"}
-	return store.Upload(bg, "plain.csv.gz", "application/gzip", "", func(w io.Writer) error {
-		zip, err := klauspost.NewWriterLevel(w, klauspost.BestSpeed)
-		if err != nil {
-			return err
-		}
-		if _, err := artifact.Write(bg, rows, artifact.Format{Kind: "csv", Exact: true}, zip, 0); err != nil {
-			return err
-		}
-		return zip.Close()
+	return store.Upload(bg, "plain.parquet", "application/vnd.apache.parquet", "", func(w io.Writer) error {
+		_, err := artifact.Write(bg, rows, artifact.Format{Kind: "parquet"}, w, 0)
+		return err
 	})
 }
 
