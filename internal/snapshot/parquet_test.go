@@ -14,6 +14,7 @@ import (
 
 	reference "github.com/parquet-go/parquet-go"
 
+	"almanac/internal/calendar"
 	"almanac/internal/failure"
 	"almanac/internal/failure/failuretest"
 	"almanac/internal/memcloud"
@@ -278,5 +279,23 @@ func TestAthenaTableIsTheManifests(t *testing.T) {
 	m.Files.Format = "csv"
 	if _, err := m.Athena("months"); err == nil || !strings.Contains(err.Error(), "EWR_x_2013-01_v2 is csv") {
 		t.Errorf("%v", err)
+	}
+}
+
+// README's statement is the one that the demo's definition comes to.
+func TestAthenaTableOfTheReadme(t *testing.T) {
+	m := snapshot.Manifest{Workspace: "EWR", Type: "hourly-weather", Month: calendar.Month{Year: 2013, Month: 3}, Version: 1, Files: snapshot.Files{Format: "parquet"},
+		Chunks: []snapshot.ManifestChunk{{Object: "snapshots/EWR/hourly-weather/2013-03/v0001/g1/chunk-00000000-….parquet"}}}
+	for _, c := range []string{"time_hour STRING", "temp DOUBLE", "humid DOUBLE", "wind_dir INT64", "wind_speed DOUBLE", "precip DOUBLE", "pressure DOUBLE", "visib DOUBLE"} {
+		name, typ, _ := strings.Cut(c, " ")
+		m.Columns = append(m.Columns, snapshot.Column{Name: name, Parquet: typ})
+	}
+	want, err := m.Athena("SNAPSHOTS_BUCKET")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil || !strings.Contains(string(readme), "```sql\n"+want+"```\n") {
+		t.Errorf("%v; README.md does not have\n%s", err, want)
 	}
 }
