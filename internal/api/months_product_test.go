@@ -162,7 +162,7 @@ func TestALifeOfAMonth(t *testing.T) {
 	}
 	c.do("GET", month+"/manifest?version=2", "", 404, nil)
 	link := c.do("GET", run1+"/chunks/1", "", 302, nil).Headers["Location"]
-	if !strings.Contains(link, "/snapshots/EWR/delays/2013-01/v0001/g1/") || !strings.Contains(link, "life=1m") || !strings.Contains(link, "name=EWR_delays_2013-01_v1-00001.csv.gz") {
+	if !strings.Contains(link, "/snapshots/EWR/delays/2013-01/v0001/g1/") || !strings.Contains(link, "life=1m") || !strings.Contains(link, "name=EWR_delays_2013-01_v1-00001.parquet") {
 		t.Errorf("%s", link)
 	}
 	c.do("GET", run1+"/chunks/2", "", 404, nil)

@@ -149,7 +149,7 @@ func (s *server) openChunk(ctx context.Context, in *struct {
 	if in.Chunk >= len(m.Chunks) {
 		return nil, problem(http.StatusNotFound, "%s has %d chunks, from 0 on", m.Run, len(m.Chunks))
 	}
-	address, err := s.Months.Sign(ctx, m.Chunks[in.Chunk].Object, fmt.Sprintf("%s-%05d.csv.gz", m.Run, in.Chunk), signedFor)
+	address, err := s.Months.Sign(ctx, m.Chunks[in.Chunk].Object, fmt.Sprintf("%s-%05d%s", m.Run, in.Chunk, m.Files.Extension()), signedFor)
 	if err != nil {
 		return nil, err
 	}

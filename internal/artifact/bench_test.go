@@ -37,8 +37,8 @@ const ringSize = 4096
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-var benchColumns = []source.Column{{Name: "id", Type: source.Integer}, {Name: "account", Type: source.Integer}, {Name: "amount", Type: source.Decimal},
-	{Name: "price", Type: source.Decimal}, {Name: "created_at", Type: source.Timestamp}, {Name: "updated_at", Type: source.Timestamp},
+var benchColumns = []source.Column{{Name: "id", Type: source.Integer}, {Name: "account", Type: source.Integer}, {Name: "amount", Type: source.Decimal, Precision: 12, Scale: 2},
+	{Name: "price", Type: source.Decimal, Precision: 12, Scale: 6}, {Name: "created_at", Type: source.Timestamp}, {Name: "updated_at", Type: source.Timestamp},
 	{Name: "name", Type: source.Text}, {Name: "status", Type: source.Text}, {Name: "note", Type: source.Text}, {Name: "quantity", Type: source.Integer}}
 
 func newGenerator(n int) *generator { return &generator{n: n, ring: ring()} }

@@ -66,6 +66,26 @@
 //     announced in advance), as file_too_large; more than 16,384 columns, and 32,767 characters a cell, counted by UTF-16 as Excel
 //     does, as file_unsupported.
 //
+// # Parquet
+//
+// A file with types, for programs: all columns are optional, in the query's order, named as in JSON Lines; zstd; row groups of
+// at most 131,072 rows and about 16 MiB, or 4 KiB a column where that is more. How pages are written stands in package
+// parquet. Text is exact and never neutralised. In detail:
+//
+//   - Integers are INT64, reals DOUBLE, texts STRING, bytes BYTE_ARRAY, booleans BOOLEAN, dates DATE; timestamps, which are
+//     instants, TIMESTAMP in microseconds with isAdjustedToUTC. A decimal is DECIMAL(p,s) where its engine says p and s, and p
+//     is at most 38; otherwise it is STRING and holds the digits as the engine wrote them.
+//   - Where the engine's word is no promise, the cells of the first row group decide: an SQLite expression has no type, and
+//     SQLite has no decimals, dates, times and booleans of its own. The first cell that is not NULL gives the type, a real
+//     among integers makes it DOUBLE, a decimal among them STRING. A column that holds NULLs alone gets the type that the
+//     engine names, or STRING.
+//   - A cell that does not fit its column exactly is refused as file_unsupported, with column, row and advice: SQLite keeps a
+//     text in an INTEGER column if it is given one. So is an integer that no double equals in a DOUBLE column, more digits
+//     than a DECIMAL has, a time finer than a microsecond, and a year outside 0 to 9999. What is not kept is how a decimal
+//     spells its zeros: 1.5 in DECIMAL(10,2) comes back as 1.50.
+//   - Bytes of a text that are not UTF-8 become U+FFFD.
+//   - There may be 16,384 columns, and 1,048,576 columns of all row groups together.
+//
 // # Packing
 //
 // CSV and JSON Lines may be packed with gzip or zstd, at their fastest levels. Equal rows make equal bytes: no header holds a

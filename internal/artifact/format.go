@@ -50,6 +50,8 @@ var kinds = map[string]kind{
 	"jsonl": {"application/jsonl", ".jsonl", newJSONLines, []string{"compression", "exact"}},
 	// https://www.iana.org/assignments/media-types/application/vnd.openxmlformats-officedocument.spreadsheetml.sheet
 	"xlsx": {"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", ".xlsx", newXLSX, []string{"details"}},
+	// https://www.iana.org/assignments/media-types/application/vnd.apache.parquet
+	"parquet": {"application/vnd.apache.parquet", ".parquet", newParquet, []string{"exact"}},
 }
 
 // fields are those of a format that only some kinds take: how the field is spelled ("" where it is left out), and what

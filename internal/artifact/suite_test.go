@@ -39,6 +39,7 @@ type suiteKind struct {
 	oneEmpty bool          // NULL and an empty text are the same in a file of one column
 	noNames  bool          // the names of the columns stand in the rows, so an empty file has none
 	finest   time.Duration // what the kind rounds time stamps to; zero: nothing
+	tick     time.Duration // a time stamp that is finer is refused; zero: none is
 	from     int           // the first year that the kind can hold; zero: 0
 	years    bool          // a year beyond four digits is text
 	cell     int           // the most characters of a cell; zero: no limit. A longer one is refused with this figure
@@ -52,6 +53,7 @@ var suiteKinds = []suiteKind{
 	{name: "jsonl.gz", format: artifact.Format{Kind: "jsonl", Compression: "gzip"}, read: gunzipped(readJSONLines), noNames: true},
 	{name: "jsonl.zst", format: artifact.Format{Kind: "jsonl", Compression: "zstd"}, read: unzstd(readJSONLines), noNames: true},
 	{name: "xlsx", format: artifact.Format{Kind: "xlsx"}, read: readXLSX, finest: time.Millisecond, years: true, cell: 32_767},
+	{name: "parquet", format: artifact.Format{Kind: "parquet"}, read: readParquet, tick: time.Microsecond},
 }
 
 // suite runs a test for each kind of file.
@@ -217,7 +219,7 @@ func TestSuiteTimes(t *testing.T) {
 		for _, s := range []string{"2026-03-08T02:30:00-05:00", "1969-12-31T23:59:59.5Z", "0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "1900-03-01T01:02:03.004Z", "2000-02-29T00:00:00.00001Z",
 			"2024-02-29T12:00:00Z", "9999-12-31T23:59:59Z", "2038-01-19T03:14:08.123456789Z"} {
 			v := at(t, s, source.KindTimestamp)
-			if v.Time.UTC().Year() < k.from {
+			if v.Time.UTC().Year() < k.from || v.Time.Nanosecond()%int(max(k.tick, 1)) != 0 {
 				continue
 			}
 			times = append(times, v)

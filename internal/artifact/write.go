@@ -40,8 +40,12 @@ func Write(ctx context.Context, rows source.Rows, f Format, w io.Writer, maxByte
 		e := errs[0]
 		return Result{}, failure.New(failure.FileUnsupported, "format.%s is %q; it must be %s", e.Field, failure.Cut(e.Value, 60), e.Want)
 	}
-	s := startSink(w, f.Compression, maxBytes)
-	count, err := encode(ctx, rows, f, s)
+	return write(ctx, rows, w, f.Compression, maxBytes, func(o *out) encoder { return kinds[f.Kind].encoder(f, o) })
+}
+
+func write(ctx context.Context, rows source.Rows, w io.Writer, compression string, maxBytes int64, start func(*out) encoder) (Result, error) {
+	s := startSink(w, compression, maxBytes)
+	count, err := encode(ctx, rows, s, start)
 	if failed := s.finish(err == nil); failed != nil && (err == nil || errors.Is(err, errSink)) {
 		err = failed
 	}
@@ -65,9 +69,9 @@ type encoder interface {
 type stopper interface{ stop() }
 
 // encode drains rows into the sink.
-func encode(ctx context.Context, rows source.Rows, f Format, s *sink) (count int64, err error) {
+func encode(ctx context.Context, rows source.Rows, s *sink, start func(*out) encoder) (count int64, err error) {
 	o := &out{sink: s, b: (<-s.free)[:0], full: firstBlock}
-	e := kinds[f.Kind].encoder(f, o)
+	e := start(o)
 	if s, ok := e.(stopper); ok {
 		defer s.stop()
 	}

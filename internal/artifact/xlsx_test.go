@@ -97,7 +97,7 @@ func moment(t *testing.T, s string) source.Value {
 	return at(t, s, source.KindTimestamp)
 }
 
-func date(t *testing.T, s string) source.Value {
+func dated(t *testing.T, s string) source.Value {
 	t.Helper()
 	return at(t, s+"T00:00:00Z", source.KindDate)
 }
@@ -218,7 +218,7 @@ func TestXLSXTimesAreThoseOfTheZone(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{"2024-02-29": "2024-02-29", "1900-03-01": "1900-03-01", "1900-02-28": "1900-02-28", "9999-12-31": "9999-12-31", "0001-01-01": "0001-01-01"} {
-		b := sheetOf(t, row(date(t, in)), artifact.Format{Origin: artifact.Origin{Zone: newYork}})
+		b := sheetOf(t, row(dated(t, in)), artifact.Format{Origin: artifact.Origin{Zone: newYork}})
 		_, kind := b.raw("A2")
 		if got := b.shown("A2"); got != want || (kind == excelize.CellTypeInlineString) != (in < "1900-03-01") {
 			t.Errorf("%s is shown as %s, its type is %d", in, got, kind)

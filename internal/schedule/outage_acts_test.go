@@ -34,13 +34,17 @@ var acts = map[string]act{
 		d.Recurrence.Cron = "45 7 * * *"
 		return second(w.editor.Apply(ctx, d, "ann", 1))
 	}},
-	"pause":  {oneSchedule, func(ctx context.Context, w *world, _ string) error { return second(w.editor.Pause(ctx, "s", "why", "ann")) }},
+	"pause": {oneSchedule, func(ctx context.Context, w *world, _ string) error {
+		return second(w.editor.Pause(ctx, "s", "why", "ann"))
+	}},
 	"delete": {oneSchedule, func(ctx context.Context, w *world, _ string) error { return w.editor.Delete(ctx, "s", "why", "ann") }},
 	"resume": {func(w *world) string {
 		oneSchedule(w)
 		w.must(second(w.editor.Pause(bg, "s", "why", "ann")))
 		return ""
-	}, func(ctx context.Context, w *world, _ string) error { return second(w.editor.Resume(ctx, "s", "why", "ann")) }},
+	}, func(ctx context.Context, w *world, _ string) error {
+		return second(w.editor.Resume(ctx, "s", "why", "ann"))
+	}},
 	"run now": {oneSchedule, func(ctx context.Context, w *world, _ string) error {
 		_, _, err := w.editor.RunNow(ctx, "s", "ann", "key", "hash")
 		return err
@@ -58,12 +62,16 @@ var acts = map[string]act{
 		off := true
 		return second(w.editor.Switch(ctx, schedule.Switches{Send: &off}, "why", "ann"))
 	}},
-	"stop": {oneRun, func(ctx context.Context, w *world, run string) error { return second(w.editor.Stop(ctx, run, "why", "ann")) }},
+	"stop": {oneRun, func(ctx context.Context, w *world, run string) error {
+		return second(w.editor.Stop(ctx, run, "why", "ann"))
+	}},
 	"redrive": {func(w *world) string {
 		run := oneRun(w)
 		w.dead("m", schedule.EncodeMessage(run))
 		return run
-	}, func(ctx context.Context, w *world, _ string) error { return second(w.editor.Redrive(ctx, "m", "why", "ann")) }},
+	}, func(ctx context.Context, w *world, _ string) error {
+		return second(w.editor.Redrive(ctx, "m", "why", "ann"))
+	}},
 	"resend": {oneUnknown, func(ctx context.Context, w *world, run string) error {
 		return second(w.editor.Resend(ctx, run, w.sub(run, "b").RecipientHash, "why", "ann"))
 	}},
@@ -80,7 +88,9 @@ var acts = map[string]act{
 	"revoke a link": {delivered, func(ctx context.Context, w *world, run string) error {
 		return second(w.editor.RevokeLinks(ctx, run, w.sub(run, "b").RecipientHash, "why", "ann"))
 	}},
-	"open a link": {delivered, func(ctx context.Context, w *world, run string) error { return second(w.links.Open(ctx, w.link(run, "b"))) }},
+	"open a link": {delivered, func(ctx context.Context, w *world, run string) error {
+		return second(w.links.Open(ctx, w.link(run, "b")))
+	}},
 	"unsubscribe": {delivered, func(ctx context.Context, w *world, run string) error {
 		return second(w.links.Unsubscribe(ctx, w.unsubscribeLink(run, "a@x.com")))
 	}},

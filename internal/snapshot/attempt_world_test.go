@@ -83,7 +83,7 @@ const functionTime = 5 * time.Minute
 // trips is the definition that most tests use: chunks of 100 rows.
 func trips() snapshot.Definition {
 	return snapshot.Definition{
-		Scope: snapshot.Scope{Workspace: "EWR"}, Type: "trips", Name: "Trips", Source: "trips", Start: jan, Key: "id", Mode: snapshot.Chunked,
+		Scope: snapshot.Scope{Workspace: "EWR"}, Type: "trips", Name: "Trips", Source: "trips", Start: jan, Key: "id", Mode: snapshot.Chunked, Format: snapshot.Parquet,
 		Query:     "select id, carrier, delay, fare, km from trips where workspace = :workspace and at >= :period_start and at < :period_end",
 		Control:   "select count(*) as rows, sum(delay) as delay, sum(km) as km from trips where workspace = :workspace and at >= :period_start and at < :period_end",
 		ChunkRows: 100, SingleRows: 1000,

@@ -10,21 +10,13 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"almanac/internal/artifact"
 	"almanac/internal/source"
 )
-
-// fileFormat is how the rows of a month are written: CSV with exact text, since programs read it.
-var fileFormat = artifact.Format{Kind: "csv", Exact: true}
 
 // compression is gzip's level: the quickest, a third of the time of the default one for files a tenth larger.
 const compression = gzip.BestSpeed
 
-// MediaTypes of a month's objects.
-const (
-	chunkType    = "application/gzip"
-	manifestType = "application/json"
-)
+const manifestType = "application/json"
 
 // RunPrefix begins the key of every object of a run. Nothing else lies below it.
 func RunPrefix(p Period, version int) string {
@@ -38,8 +30,8 @@ func GenerationPrefix(p Period, version, generation int) string {
 
 // chunkKey is where a chunk lies. It holds a token of the invocation, so that two that write the same chunk, frozen
 // twins or a try and its repetition, never meet; whose record is committed decides which object is the month's.
-func chunkKey(r Run, chunk int, token string) string {
-	return GenerationPrefix(r.Period, r.Version, r.Generation) + fmt.Sprintf("chunk-%08d-%s.csv.gz", chunk, token)
+func chunkKey(r Run, f FileFormat, chunk int, token string) string {
+	return GenerationPrefix(r.Period, r.Version, r.Generation) + fmt.Sprintf("chunk-%08d-%s%s", chunk, token, f.form().extension)
 }
 
 // ManifestKey is where a run's manifest of this SHA-256 lies.

@@ -26,6 +26,14 @@ const (
 	Chunked Mode = "chunked" // chunks of ChunkRows rows in the order of the key, with a cursor
 )
 
+// FileFormat is how a month's files are written.
+type FileFormat string
+
+const (
+	Parquet FileFormat = "parquet" // with types, zstd; the default
+	CSV     FileFormat = "csv"     // with gzip
+)
+
 // Definition is one immutable version of a snapshot definition, as a person writes it. Runs name the version that they
 // were planned under.
 type Definition struct {
@@ -41,6 +49,8 @@ type Definition struct {
 	Control string `json:"control"`
 	Checks  Checks `json:"checks,omitzero"`
 	Mode    Mode   `json:"mode,omitempty"`
+	// Format is how the files are written; a definition that was saved before there was a choice has none, and means CSV.
+	Format FileFormat `json:"format,omitempty"`
 	// ChunkRows is how many rows a chunk holds; SingleRows up to how many rows auto chooses a single pass.
 	ChunkRows  int64 `json:"chunk_rows,omitempty"`
 	SingleRows int64 `json:"single_rows,omitempty"`

@@ -35,7 +35,7 @@ func (s stone) Open(context.Context, string) (io.ReadCloser, int64, error) {
 func FuzzManifest(f *testing.F) {
 	p := Period{Series: Series{Workspace: "EWR", Type: "trips"}}
 	p.Month.Year, p.Month.Month = 2013, 1
-	m := Manifest{Format: ManifestFormat, Run: "EWR/trips/2013-01/v1", Workspace: "EWR", Type: "trips", Month: p.Month, Version: 1, Generation: 1, Columns: []Column{{"id", "integer"}},
+	m := Manifest{Format: ManifestFormat, Run: "EWR/trips/2013-01/v1", Workspace: "EWR", Type: "trips", Month: p.Month, Version: 1, Generation: 1, Columns: []Column{{Name: "id", Type: "integer"}},
 		Key: ManifestKeyColumn{"id", "integer"}, Files: Files{"csv", "gzip", ""}, Totals: Totals{Chunks: 1, Rows: 2, Bytes: 3, Sums: map[string]string{"fare": "1.50", "km": "2~3"}},
 		Chunks: []ManifestChunk{{Object: "x/<&>", SHA256: "ab", Bytes: 3, Rows: 2, First: "i:1", Last: "i:2"}}, Checks: []Check{}, Product: "0.1"}
 	whole, _, err := m.Encode()

@@ -84,9 +84,9 @@ type ManifestKeyColumn struct {
 
 // Files says how the chunks are written.
 type Files struct {
-	Format      string `json:"format"`      // csv: RFC 4180, CRLF, a header in each file
-	Compression string `json:"compression"` // gzip
-	Null        string `json:"null"`        // NULL is this without quotes; an empty text is ""
+	Format      string `json:"format"`      // parquet: columns of the types that Columns name; csv: RFC 4180, CRLF, a header in each file
+	Compression string `json:"compression"` // zstd within Parquet; gzip around CSV
+	Null        string `json:"null"`        // of CSV: NULL is this without quotes; an empty text is ""
 }
 
 // Totals are what the whole month has.

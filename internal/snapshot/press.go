@@ -15,19 +15,20 @@ import (
 	"almanac/internal/artifact"
 )
 
-// pressBlocks is how many blocks of CSV, of about 1 MiB each, may wait for the press; pressChunks how many chunks may be
+// pressBlocks is how many blocks of a file, of about 1 MiB each, may wait for the press; pressChunks how many chunks may be
 // under way, the one whose rows are read among them.
 const (
 	pressBlocks = 4
 	pressChunks = 3
 )
 
-// press is the second half of a scan, on a goroutine of its own: it compresses, stores and commits one chunk after another,
-// in their order, while the source's rows of the next ones are read and written as CSV. So neither the end of a
-// compression nor the time that an object and its record take to be stored holds the source up.
+// press is the second half of a scan, on a goroutine of its own: it compresses CSV, stores and commits one chunk after
+// another, in their order, while the source's rows of the next ones are read and written as a file. So neither the end of
+// a compression nor the time that an object and its record take to be stored holds the source up.
 type press struct {
-	w   *work
-	run Run // its cursor moves with each commit
+	w    *work
+	form form
+	run  Run // its cursor moves with each commit
 
 	turns   chan struct{} // one for each chunk that may be begun
 	parcels chan *parcel
@@ -40,7 +41,7 @@ type press struct {
 	longest time.Duration // that one of them took the press
 }
 
-// parcel is one chunk on its way to the press. It is an io.Writer of the chunk's CSV.
+// parcel is one chunk on its way to the press. It is an io.Writer of the chunk's file, before gzip.
 type parcel struct {
 	press  *press
 	key    string
@@ -53,7 +54,7 @@ type parcel struct {
 }
 
 func (w *work) startPress(ctx context.Context) *press {
-	p := &press{w: w, run: w.run, turns: make(chan struct{}, pressChunks), parcels: make(chan *parcel, pressChunks), free: make(chan []byte, pressBlocks), ended: make(chan struct{})}
+	p := &press{w: w, form: w.def.Format.form(), run: w.run, turns: make(chan struct{}, pressChunks), parcels: make(chan *parcel, pressChunks), free: make(chan []byte, pressBlocks), ended: make(chan struct{})}
 	for range pressBlocks {
 		p.free <- nil
 	}
@@ -152,15 +153,24 @@ func (p *press) work(ctx context.Context) {
 	}
 }
 
+// unzipped passes bytes on as they are.
+type unzipped struct{ io.Writer }
+
+func (unzipped) Close() error { return nil }
+
 // store writes a chunk's object, and notes what only its bytes tell. Its header has neither time nor name: equal rows give
 // equal bytes.
 func (p *press) store(ctx context.Context, zip *gzip.Writer, c *parcel) error {
 	out := &hashedWriter{hash: sha256.New()}
-	err := p.w.Objects.Write(ctx, c.key, chunkType, artifact.ContentDisposition(path.Base(c.key)), func(to io.Writer) error {
+	err := p.w.Objects.Write(ctx, c.key, p.form.mediaType, artifact.ContentDisposition(path.Base(c.key)), func(to io.Writer) error {
 		out.to = to
-		zip.Reset(out)
+		var file io.WriteCloser = unzipped{out}
+		if p.form.gzip {
+			zip.Reset(out)
+			file = zip
+		}
 		for b := range c.blocks {
-			if _, err := zip.Write(b); err != nil {
+			if _, err := file.Write(b); err != nil {
 				return err
 			}
 			p.free <- b // has room for every buffer
@@ -168,7 +178,7 @@ func (p *press) store(ctx context.Context, zip *gzip.Writer, c *parcel) error {
 		if c.err != nil {
 			return c.err
 		}
-		return zip.Close()
+		return file.Close()
 	})
 	if err != nil {
 		return err

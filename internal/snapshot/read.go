@@ -9,8 +9,6 @@ import (
 	"hash"
 	"io"
 
-	"github.com/klauspost/compress/gzip"
-
 	"almanac/internal/failure"
 	"almanac/internal/schema"
 )
@@ -102,62 +100,58 @@ func (m *MonthRows) Close() error {
 
 // chunkReader reads one chunk's rows and checks its bytes on the way.
 type chunkReader struct {
-	chunk   ManifestChunk
-	columns int
-	body    io.ReadCloser
-	bytes   *hashed
-	zip     *gzip.Reader
-	csv     *csvReader
-	rows    int64
+	chunk ManifestChunk
+	body  io.ReadCloser
+	bytes *hashed
+	file  fileReader
+	rows  int64
+}
+
+// fileReader reads the rows of one kind of file.
+type fileReader interface {
+	// next is the next row, valid until the one after, or io.EOF.
+	next() ([]Cell, error)
+	close()
 }
 
 func openChunk(ctx context.Context, objects Objects, m Manifest, i int) (*chunkReader, error) {
 	c := m.Chunks[i]
+	if _, known := forms[FileFormat(m.Files.Format)]; !known {
+		return nil, failure.New(failure.FileInconsistent, "the manifest of %s says that its files are %q; this version reads parquet and csv", m.Run, failure.Cut(m.Files.Format, 60))
+	}
 	body, size, err := objects.Open(ctx, c.Object)
 	if err != nil {
 		return nil, err
 	}
-	r := &chunkReader{chunk: c, columns: len(m.Columns), body: body, bytes: &hashed{from: body, hash: sha256.New()}}
+	r := &chunkReader{chunk: c, body: body, bytes: &hashed{from: body, hash: sha256.New()}}
 	if size != c.Bytes {
 		r.close()
 		return nil, r.other(nil, "it has %d bytes, recorded are %d", size, c.Bytes)
 	}
-	if r.zip, err = gzip.NewReader(r.bytes); err != nil {
-		r.close()
-		return nil, r.failed(err)
+	if FileFormat(m.Files.Format) == Parquet {
+		r.file, err = r.parquet(m.Columns)
+	} else {
+		r.file, err = r.csv(m.Columns)
 	}
-	r.csv = newCSVReader(r.zip)
-	header, err := r.csv.next()
 	if err != nil {
 		r.close()
-		return nil, r.failed(err)
-	}
-	for j, h := range header {
-		if j >= len(m.Columns) || string(h.Text) != m.Columns[j].Name {
-			r.close()
-			return nil, r.other(nil, "its header is not the manifest's columns")
-		}
+		return nil, err
 	}
 	return r, nil
 }
 
 // row is the next row; io.EOF comes only once every byte was found to be the recorded one.
 func (r *chunkReader) row() ([]Cell, error) {
-	row, err := r.csv.next()
+	row, err := r.file.next()
 	switch {
-	case err == nil && len(row) != r.columns:
-		return nil, r.other(nil, "row %d has %d cells, want %d", r.rows+1, len(row), r.columns)
 	case err == nil:
 		r.rows++
 		return row, nil
 	case !errors.Is(err, io.EOF):
 		return nil, r.failed(err)
 	}
-	if _, err := io.Copy(io.Discard, r.bytes); err != nil { // what may follow the end of the compressed rows
-		return nil, r.failed(err)
-	}
-	if sum := hex.EncodeToString(r.bytes.hash.Sum(nil)); sum != r.chunk.SHA256 {
-		return nil, r.other(nil, "its SHA-256 is %s, recorded is %s", sum, r.chunk.SHA256)
+	if err := r.digest(); err != nil {
+		return nil, err
 	}
 	if r.rows != r.chunk.Rows {
 		return nil, r.other(nil, "it has %d rows, recorded are %d", r.rows, r.chunk.Rows)
@@ -165,7 +159,23 @@ func (r *chunkReader) row() ([]Cell, error) {
 	return nil, io.EOF
 }
 
-func (r *chunkReader) close() { _ = r.body.Close() }
+// digest reads what may be left and compares the digest of all bytes.
+func (r *chunkReader) digest() error {
+	if _, err := io.Copy(io.Discard, r.bytes); err != nil {
+		return r.failed(err)
+	}
+	if sum := hex.EncodeToString(r.bytes.hash.Sum(nil)); sum != r.chunk.SHA256 {
+		return r.other(nil, "its SHA-256 is %s, recorded is %s", sum, r.chunk.SHA256)
+	}
+	return nil
+}
+
+func (r *chunkReader) close() {
+	if r.file != nil {
+		r.file.close()
+	}
+	_ = r.body.Close()
+}
 
 // failed tells a store that could not be read from bytes that make no sense.
 func (r *chunkReader) failed(err error) error {

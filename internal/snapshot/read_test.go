@@ -38,11 +38,13 @@ func (a *attempts) overwrite(key string, b []byte) {
 	a.must(err)
 }
 
-// The files are what any CSV reader reads, and equal rows give equal bytes: no time stands in them.
+// The files of CSV are what any reader of it reads, and equal rows give equal bytes: no time stands in them.
 func TestFilesAreReadByOthers(t *testing.T) {
 	var bodies [2][]byte
 	for i := range bodies {
-		a := newAttempts(t, trips())
+		d := trips()
+		d.Format = snapshot.CSV
+		a := newAttempts(t, d)
 		a.load(tripsTable, rowsFrom(5, 30))
 		a.step *= 1000
 		a.publish(newark)
@@ -114,7 +116,15 @@ func TestVersionsAreRead(t *testing.T) {
 
 // A changed byte anywhere, in a manifest or a chunk, is found: no row of a changed month passes for one that was published.
 func TestChangedBytesAreFound(t *testing.T) {
-	a := newAttempts(t, trips())
+	for _, format := range []snapshot.FileFormat{snapshot.CSV, snapshot.Parquet} {
+		t.Run(string(format), func(t *testing.T) { changedBytesAreFound(t, format) })
+	}
+}
+
+func changedBytesAreFound(t *testing.T, format snapshot.FileFormat) {
+	d := trips()
+	d.Format = format
+	a := newAttempts(t, d)
 	a.load(tripsTable, rowsFrom(5, 250))
 	r := a.publish(newark)
 	m := a.current(newark)
@@ -143,7 +153,7 @@ func TestChangedBytesAreFound(t *testing.T) {
 		"longer":              func(b []byte) []byte { return append(b, 0) },
 		"empty":               func([]byte) []byte { return nil },
 		"another chunk's":     func([]byte) []byte { return a.object(m.Chunks[2].Object) },
-		"no gzip":             func(b []byte) []byte { return bytes.Repeat([]byte("x"), len(b)) },
+		"other bytes":         func(b []byte) []byte { return bytes.Repeat([]byte("x"), len(b)) },
 	} {
 		a.overwrite(key, change(bytes.Clone(chunk)))
 		rows := a.reader.Rows(m)
@@ -210,7 +220,8 @@ func TestCompare(t *testing.T) {
 	a.publish(newark)
 	d := trips()
 	d.Query = strings.Replace(d.Query, "km", "km, delay * 2 as twice", 1)
-	d.ChunkRows = 70 // the cut does not matter
+	d.ChunkRows = 70        // the cut does not matter
+	d.Format = snapshot.CSV // and neither does the kind of file
 	a.save(d, 2)
 	a.load(tripsTable, rowsFrom(5, 250), "delete from trips where id in (5, 1005, 2495)", "insert into trips select id + 1, workspace, at, carrier, delay, fare, km from trips where id in (15, 25)",
 		"update trips set carrier = '' where id = 35", "update trips set delay = delay + 1, fare = null where id in (45, 2005)")

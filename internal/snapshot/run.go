@@ -159,6 +159,9 @@ type Chunk struct {
 type Column struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // as the engine declares it: integer, real, decimal, text, bytes, boolean, date, timestamp, unknown
+	// Parquet is the type in Parquet files, as the month's first chunk decided it: INT64, DOUBLE, DECIMAL(10,2), STRING,
+	// BYTE_ARRAY, BOOLEAN, DATE or TIMESTAMP(MICROS,UTC). Empty in a month of CSV.
+	Parquet string `json:"parquet,omitempty"`
 }
 
 // Verdict is what validation found.

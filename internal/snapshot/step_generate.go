@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 
-	"almanac/internal/artifact"
 	"almanac/internal/failure"
 	"almanac/internal/source"
 )
@@ -100,7 +99,7 @@ func (w *work) scan(ctx context.Context) error {
 	}
 	defer rows.Close()
 	p := w.startPress(ctx)
-	err = w.cut(ctx, p, &cutter{rows: rows}, sh, at, limits.Or(source.Defaults).Bytes)
+	err = w.cut(ctx, p, &cutter{rows: rows}, &sh, at, limits.Or(source.Defaults).Bytes)
 	if stopped := p.finish(); stopped != nil {
 		err = stopped
 	}
@@ -110,7 +109,7 @@ func (w *work) scan(ctx context.Context) error {
 
 // cut writes the rows as chunks for the press, until there are no more or time is nearly up: chunks that are under way are
 // to be stored and committed within it.
-func (w *work) cut(ctx context.Context, p *press, cut *cutter, sh shape, at Key, maxBytes int64) error {
+func (w *work) cut(ctx context.Context, p *press, cut *cutter, sh *shape, at Key, maxBytes int64) error {
 	cursor := w.run.Cursor
 	for begun := 0; ; begun++ {
 		if !p.turn() {
@@ -122,10 +121,9 @@ func (w *work) cut(ctx context.Context, p *press, cut *cutter, sh shape, at Key,
 		if begun > 0 && (!w.timeLeft(ctx) || w.left(ctx) < p.needs(begun)+w.Timing.TickReserve.Std()) {
 			return nil
 		}
-		c := p.begin(chunkKey(w.run, cursor.Chunk, w.Token()))
-		rows := &window{cutter: cut, tally: newTally(sh, at), left: w.chunkRows()}
-		chunk, more, err := w.write(ctx, c, rows, maxBytes)
-		chunk.Number = cursor.Chunk
+		c := p.begin(chunkKey(w.run, w.def.Format, cursor.Chunk, w.Token()))
+		rows := &window{cutter: cut, tally: newTally(*sh, at), left: w.chunkRows()}
+		chunk, more, err := w.write(ctx, c, rows, sh, cursor.Chunk, maxBytes)
 		if chunk.Number == 0 {
 			chunk.Columns, chunk.Source = sh.columns, w.view.Version()
 		}
@@ -138,12 +136,13 @@ func (w *work) cut(ctx context.Context, p *press, cut *cutter, sh shape, at Key,
 	}
 }
 
-// write writes a chunk's rows as CSV, and looks whether more follow. A generation ends with a chunk that says so; where
+// write writes a chunk's rows as a file, and looks whether more follow. A generation ends with a chunk that says so; where
 // rows vanished after the cursor, with an empty one.
-func (w *work) write(ctx context.Context, to io.Writer, rows *window, maxBytes int64) (c Chunk, more bool, err error) {
-	if _, err := artifact.Write(ctx, rows, fileFormat, to, maxBytes); err != nil {
+func (w *work) write(ctx context.Context, to io.Writer, rows *window, sh *shape, number int, maxBytes int64) (c Chunk, more bool, err error) {
+	if err := w.def.Format.write(ctx, to, rows, sh, number, maxBytes); err != nil {
 		return c, false, err
 	}
+	c.Number = number
 	rows.tally.record(&c)
 	more, err = rows.more(ctx)
 	return c, more, err
@@ -184,8 +183,8 @@ func (w *work) shape(ctx context.Context) (shape, error) {
 	if err != nil {
 		return sh, err
 	}
-	if len(first) == 0 || !slices.Equal(first[0].Columns, sh.columns) {
+	if len(first) == 0 || !slices.EqualFunc(first[0].Columns, sh.columns, func(a, b Column) bool { return a.Name == b.Name && a.Type == b.Type }) {
 		return sh, failure.New(failure.SourceChanged, "the query has other columns than when chunk 0 was written: the next attempt reads the changed source from the first chunk on")
 	}
-	return sh, nil
+	return sh, sh.as(first[0].Columns)
 }

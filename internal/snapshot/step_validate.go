@@ -140,7 +140,7 @@ func (w *work) writeManifest(ctx context.Context, f *fold, checks []Check, used 
 		Definition: DefinitionRef{Scope: r.Scope, Version: r.Definition, Hash: w.def.Hash},
 		Source:     SourceRef{Name: w.def.Source, Version: f.source, Validated: w.view.Version()}, Generation: r.Generation,
 		Key: ManifestKeyColumn{Column: w.def.Key, Type: keyTypeName(f.last.Kind)}, Columns: f.columns,
-		Files:  Files{Format: "csv", Compression: "gzip"},
+		Files:  w.def.Format.form().files,
 		Totals: f.totals, ComparedTo: Compared{Current: current.Version}, Checks: checks, Acceptances: used, Chunks: f.chunks, Product: w.Product,
 	}
 	if month != nil {

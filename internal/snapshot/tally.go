@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"almanac/internal/failure"
+	"almanac/internal/parquet"
 	"almanac/internal/source"
 )
 
@@ -16,6 +17,7 @@ const MaxMonthColumns = 1000
 // shape is what is demanded of a month's rows, by the place of the column.
 type shape struct {
 	columns []Column
+	file    []parquet.Column // of Parquet files: as far as they are decided
 	key     int
 	sums    []place
 	notNull []place
@@ -39,6 +41,7 @@ func shapeOf(d Definition, columns []source.Column, sums []string) (shape, error
 		}
 		at[c.Name] = i
 		s.columns = append(s.columns, Column{Name: c.Name, Type: typeName(c.Type)})
+		s.file = append(s.file, parquet.Column{Name: c.Name, Type: demanded(c, d.Checks.Types[c.Name])})
 	}
 	if len(columns) > MaxMonthColumns {
 		return s, failure.New(failure.DefinitionInvalid, "the query has %d columns; want at most %d", len(columns), MaxMonthColumns)

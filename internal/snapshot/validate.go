@@ -104,6 +104,9 @@ func (d Definition) withDefaults() Definition {
 	if d.Mode == "" {
 		d.Mode = Auto
 	}
+	if d.Format == "" {
+		d.Format = Parquet
+	}
 	if d.ChunkRows == 0 {
 		d.ChunkRows = DefaultChunkRows
 	}
@@ -260,6 +263,11 @@ func (c *checker) mode(d Definition) {
 	case Auto, Single, Chunked:
 	default:
 		c.Bad("mode", input.Quote(string(d.Mode)), `"auto", "single" or "chunked"`)
+	}
+	switch d.Format {
+	case Parquet, CSV:
+	default:
+		c.Bad("format", input.Quote(string(d.Format)), `"parquet" or "csv"`)
 	}
 	if d.ChunkRows < 1 || d.ChunkRows > MaxChunkRows {
 		c.Bad("chunk_rows", fmt.Sprint(d.ChunkRows), fmt.Sprintf("1 to %d", MaxChunkRows))

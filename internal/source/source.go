@@ -27,6 +27,9 @@ const (
 type Column struct {
 	Name string
 	Type Type
+	// Precision and Scale are of a Decimal whose engine holds every cell to them: digits in all, and behind the point.
+	// Precision 0: the engine sets no bound.
+	Precision, Scale int
 }
 
 // Kind is what one cell holds.

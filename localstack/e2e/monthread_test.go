@@ -18,13 +18,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// A month with NULLs, empty texts and texts that CSV must quote, read by a program that is not ours. Beside its files lies
-// one that no manifest lists, as a frozen twin of a step leaves it.
+// A month with NULLs, empty texts and texts that CSV must quote, read by a program that is not ours: as Parquet, which is what
+// a definition gets that does not ask, and as CSV. Beside its files lies one that no manifest lists, as a frozen twin of a
+// step leaves it.
 func TestAPublishedMonthReadByDuckDBIsTheSource(t *testing.T) {
 	scene(t)
 	s := shelved(t, 2, 1, 1)
-	d := s.define(t, s.workspaces[0], "read", func(d *snapshot.Definition) {
+	for typ, format := range map[string]snapshot.FileFormat{"read": "", "read-csv": snapshot.CSV} {
+		t.Run(typ, func(t *testing.T) { s.readByDuckDB(t, typ, format) })
+	}
+}
+
+func (s shelf) readByDuckDB(t *testing.T, typ string, format snapshot.FileFormat) {
+	d := s.define(t, s.workspaces[0], typ, func(d *snapshot.Definition) {
 		inChunks(300, 3)(d)
+		d.Format = format
 		d.Query = "select flight_id, carrier, tailnum, dep_delay, lat as latitude, '' as blank, " +
 			"'to \"' || dest || '\", or' || char(10) || 'not' as words " + strings.Replace(ofMonth, "flights", "flights left join airports on faa = dest", 1)
 		d.Control = "select count(*) as rows, sum(dep_delay) as dep_delay " + ofMonth
@@ -35,6 +43,9 @@ func TestAPublishedMonthReadByDuckDBIsTheSource(t *testing.T) {
 	var m snapshot.Manifest
 	if err := json.Unmarshal(body, &m); err != nil || len(m.Chunks) < 3 {
 		t.Fatalf("the manifest is %s, %v; want several chunks", body, err)
+	}
+	if want := map[snapshot.FileFormat]string{"": "parquet", snapshot.CSV: "csv"}[format]; m.Files.Format != want {
+		t.Errorf("the files are %s, want %s", m.Files.Format, want)
 	}
 	s.twin(t, m.Chunks[0].Object)
 	folder := t.TempDir()
@@ -70,7 +81,7 @@ func (s shelf) twin(t *testing.T, key string) {
 	t.Helper()
 	bucket := cloud.outputs["SnapshotsBucket"]
 	i := strings.LastIndexByte(key, '-')
-	_, err := objects().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: aws.String(key[:i] + "-0123456789abcdef.csv.gz"), Body: bytes.NewReader(read(t, key))})
+	_, err := objects().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: aws.String(key[:i] + "-0123456789abcdef" + key[strings.IndexByte(key[i:], '.')+i:]), Body: bytes.NewReader(read(t, key))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,28 @@ TYPES = {"integer": "BIGINT", "real": "DOUBLE", "text": "VARCHAR", "decimal": "D
 CSV = "header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, compression = 'gzip', auto_detect = false"
 
 
+# What DuckDB calls the types that a manifest of Parquet files names.
+PARQUET = {"INT64": "BIGINT", "DOUBLE": "DOUBLE", "STRING": "VARCHAR", "BYTE_ARRAY": "BLOB", "BOOLEAN": "BOOLEAN", "DATE": "DATE", "TIMESTAMP(MICROS,UTC)": "TIMESTAMP WITH TIME ZONE"}
+
+
+def reading(manifest, more=""):
+    """The table function that reads files of the manifest's format; the files are its parameter."""
+    if manifest["files"]["format"] == "parquet":
+        return "read_parquet(?%s)" % more
+    return "read_csv(?, columns = %s%s, %s)" % (columns(manifest), more, CSV)
+
+
+def check_schema(manifest, folder):
+    """Every file of a Parquet month has the columns and types that the manifest names."""
+    if manifest["files"]["format"] != "parquet":
+        return
+    want = [(c["name"], PARQUET.get(c["parquet"], c["parquet"])) for c in manifest["columns"]]
+    for chunk in manifest["chunks"]:
+        have = [(row[0], row[1]) for row in duckdb.execute("describe select * from read_parquet(?)", [os.path.join(folder, chunk["object"])]).fetchall()]
+        if have != want:
+            raise SystemExit("%s has the columns %s, the manifest %s" % (chunk["object"], have, want))
+
+
 def columns(manifest):
     return "{%s}" % ", ".join("'%s': '%s'" % (c["name"], TYPES[c["type"]]) for c in manifest["columns"])
 
@@ -28,14 +50,14 @@ def columns(manifest):
 def listed(manifest, folder):
     """The rows of the files that the manifest lists."""
     files = [os.path.join(folder, c["object"]) for c in manifest["chunks"]]
-    return duckdb.execute("select * from read_csv(?, columns = %s, %s) order by %s" % (columns(manifest), CSV, manifest["key"]["column"]), [files]).fetchall()
+    return duckdb.execute("select * from %s order by %s" % (reading(manifest), manifest["key"]["column"]), [files]).fetchall()
 
 
 def by_path(manifest, folder):
     """The same as Athena would do it: all that lies below the prefix, kept by the path of the file; and how many rows that is without."""
     names = ", ".join('"%s"' % c["name"] for c in manifest["columns"])
-    everything = "read_csv(?, columns = %s, filename = true, %s)" % (columns(manifest), CSV)
-    pattern = os.path.join(folder, "**", "*.csv.gz")
+    everything = reading(manifest, ", filename = true")
+    pattern = os.path.join(folder, "**", "*.parquet" if manifest["files"]["format"] == "parquet" else "*.csv.gz")
     files = [os.path.join(folder, c["object"]) for c in manifest["chunks"]]
     rows = duckdb.execute("select %s from %s where list_contains(?, filename) order by %s" % (names, everything, manifest["key"]["column"]), [pattern, files]).fetchall()
     return rows, duckdb.execute("select count(*) from " + everything, [pattern]).fetchone()[0]
@@ -47,6 +69,7 @@ def main(manifest, folder, source, query, parameters):
     bound = dict(json.loads(parameters), period_start=manifest["period"]["start"], period_end=manifest["period"]["end"])
     db = sqlite3.connect("file:%s?mode=ro" % source, uri=True)
     want = db.execute("select * from (%s) order by %s" % (query, manifest["key"]["column"]), bound).fetchall()
+    check_schema(manifest, folder)
     have = listed(manifest, folder)
     filtered, all_rows = by_path(manifest, folder)
     for name, rows in (("by the manifest's list", have), ("by the path of the file", filtered)):
