@@ -45,12 +45,13 @@ type SignIn func(ctx context.Context, fresh bool) (Login, error)
 const connectWait = 10 * time.Second
 
 // stage is how far a connection has come.
-type stage int32
+type stage int
 
 const (
 	dialling stage = iota
 	connected
 	secured
+	signedIn
 )
 
 func (c Config) port() int {
@@ -122,8 +123,8 @@ func (c Config) settings() map[string]string {
 	}
 }
 
-// dial begins a session and says how far it came.
-func (c Config) dial(ctx context.Context, login Login, at *stage) (*pgconn.PgConn, error) {
+// dial begins a session and notes how far it comes.
+func (c Config) dial(ctx context.Context, login Login, way *progress) (*pgconn.PgConn, error) {
 	secure, err := c.tls()
 	if err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func (c Config) dial(ctx context.Context, login Login, at *stage) (*pgconn.PgCon
 	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dialer.DialContext(ctx, network, address)
 		if err == nil {
-			*at = max(*at, connected)
+			way.reach(connected)
 		}
 		return conn, err
 	}
@@ -156,7 +157,7 @@ func (c Config) dial(ctx context.Context, login Login, at *stage) (*pgconn.PgCon
 				return conn, err
 			}
 		}
-		*at = secured
+		way.reach(secured)
 		return conn, nil
 	}
 	return pgconn.ConnectConfig(ctx, cfg)
@@ -166,12 +167,12 @@ func (c Config) dial(ctx context.Context, login Login, at *stage) (*pgconn.PgCon
 const maxMessage = source.MaxRow + 1<<20
 
 // connect signs in, once more with a login read anew where the first is refused.
-func (s *Source) connect(ctx context.Context) (*pgconn.PgConn, error) {
+func (s *Source) connect(ctx context.Context, way *progress) (*pgconn.PgConn, error) {
 	login, err := s.SignIn(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := s.begin(ctx, login, new(stage))
+	conn, err := s.begin(ctx, login, way)
 	if !refusedLogin(err) {
 		return conn, err
 	}
@@ -182,24 +183,26 @@ func (s *Source) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	if again == login {
 		return nil, err
 	}
-	return s.begin(ctx, again, new(stage))
+	return s.begin(ctx, again, way)
 }
 
 // begin begins one session. Its error is a failure.
-func (s *Source) begin(ctx context.Context, login Login, at *stage) (*pgconn.PgConn, error) {
+func (s *Source) begin(ctx context.Context, login Login, way *progress) (*pgconn.PgConn, error) {
 	bounded, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
-	conn, err := s.Config.dial(bounded, login, at)
+	conn, err := s.Config.dial(bounded, login, way)
 	var f *failure.Failure
 	switch {
 	case err == nil:
+		way.user = login.User
+		way.reach(signedIn)
 		return conn, nil
 	case errors.As(err, &f):
 		return nil, f
 	case errors.Is(ctx.Err(), context.Canceled):
 		return nil, failure.Wrap(failure.SourceUnavailable, ctx.Err(), "the query was cancelled before the database was reached")
 	}
-	return nil, s.Config.unreachable(err, *at)
+	return nil, s.Config.unreachable(err, way.at)
 }
 
 // refusedLogin reports whether a login itself was refused: a wrong password, or a user that is not there (any more).

@@ -41,7 +41,7 @@ func (s *Source) open(ctx context.Context, q source.Query, snapshot string) (sou
 		return nil, err
 	}
 	timer, cancel := context.WithTimeout(ctx, limits.Timeout)
-	conn, err := s.connect(timer)
+	conn, err := s.connect(timer, newProgress())
 	if err != nil {
 		defer cancel()
 		if timer.Err() != nil {

@@ -28,7 +28,7 @@ type view struct {
 
 // View holds the database as it is now. The caller's context bounds the beginning alone.
 func (s *Source) View(ctx context.Context) (source.View, error) {
-	conn, err := s.connect(ctx)
+	conn, err := s.connect(ctx, newProgress())
 	if err != nil {
 		return nil, err
 	}
