@@ -125,7 +125,7 @@ func (d Deployment) readRights(stack awscdk.Stack) (out []awsiam.PolicyStatement
 	if len(s.Keys) > 0 {
 		decrypt := allow(s.Keys, "kms:Decrypt")
 		// https://docs.aws.amazon.com/secretsmanager/latest/userguide/security-encryption.html
-		decrypt.AddCondition(jsii.String("StringEquals"), map[string]any{"kms:ViaService": "secretsmanager." + *stack.Region() + "." + *stack.UrlSuffix()})
+		decrypt.AddCondition(jsii.String("StringEquals"), map[string]any{"kms:ViaService": "secretsmanager." + *stack.Region() + ".amazonaws.com"})
 		out = append(out, decrypt)
 	}
 	if len(s.Users) > 0 {

@@ -56,13 +56,13 @@ func TestFunctionsThatReadSourcesSignInToWhatIsNamedAndStandThere(t *testing.T) 
 			case slices.Contains([]string{"kms", "rds-db", "ec2"}, service), r.action == "secretsmanager:GetSecretValue" && !strings.Contains(text(r.resource), "/webhook/"):
 				got[r.action] = append(got[r.action], strings.Trim(text(r.resource), `"`))
 			}
-			if service == "kms" && !strings.Contains(text(r.condition), `"kms:ViaService":"secretsmanager.eu-central-1.`) {
+			if service == "kms" && !strings.Contains(text(r.condition), `"kms:ViaService":"secretsmanager.eu-central-1.amazonaws.com"`) {
 				t.Errorf("%s: %s under %s", prefix, r.action, text(r.condition))
 			}
 		}
 		wanted := map[string][]string{}
 		if reads {
-			wanted = map[string][]string{"secretsmanager:GetSecretValue": {aSecret, another}, "kms:Decrypt": {aKey}, "rds-db:connect": {aUser}}
+			wanted = map[string][]string{"secretsmanager:GetSecretValue": {another, aSecret}, "kms:Decrypt": {aKey}, "rds-db:connect": {aUser}}
 			for _, action := range []string{"CreateNetworkInterface", "DescribeNetworkInterfaces", "DescribeSubnets", "DeleteNetworkInterface", "AssignPrivateIpAddresses", "UnassignPrivateIpAddresses"} {
 				wanted["ec2:"+action] = []string{"*"}
 			}
