@@ -67,6 +67,7 @@ func newAPIFunction(scope constructs.Construct, d Deployment, s storage, made de
 	return newFunction(scope, d, functionSpec{
 		ID: "Function", Folder: "api", Description: "The HTTP API, downloads and unsubscriptions",
 		Size:        d.Profile.API,
+		Reads:       true, // watermarks, and tests of sources
 		Environment: environment,
 		Rights: []awsiam.PolicyStatement{
 			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"),

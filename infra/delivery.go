@@ -125,7 +125,7 @@ func newDispatch(scope constructs.Construct, d Deployment, s storage, made deliv
 func newDeliver(stack awscdk.Stack, scope constructs.Construct, d Deployment, s storage, made delivery, publicURL, mailSet string) awslambda.Function {
 	f := newFunction(scope, d, functionSpec{
 		ID: "DeliverQuery", Folder: "schedule-deliver", Description: "Makes the file of a query run and sends it",
-		Size: d.Profile.Deliver,
+		Size: d.Profile.Deliver, Reads: true,
 		Environment: map[string]string{
 			boot.EnvSchedulesTable: *s.schedules.TableName(),
 			boot.EnvDataBucket:     *s.data.BucketName(),

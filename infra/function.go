@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -25,6 +26,7 @@ type functionSpec struct {
 	Size        Size
 	Environment map[string]string // beside what every function gets
 	Rights      []awsiam.PolicyStatement
+	Reads       bool // sources: it signs in to databases, and stands where they are
 }
 
 // eventAge is how long an asynchronous event may wait (the least that Lambda allows): together with no retries a stall
@@ -42,6 +44,11 @@ func newFunction(scope constructs.Construct, d Deployment, f functionSpec) awsla
 	role.AddToPolicy(allow([]string{*logs.LogGroupArn()}, "logs:CreateLogStream", "logs:PutLogEvents"))
 	for _, r := range f.Rights {
 		role.AddToPolicy(r)
+	}
+	if f.Reads {
+		for _, r := range d.readRights(awscdk.Stack_Of(scope)) {
+			role.AddToPolicy(r)
+		}
 	}
 	tracing := awslambda.Tracing_DISABLED
 	if d.Profile.Tracing {
@@ -64,6 +71,9 @@ func newFunction(scope constructs.Construct, d Deployment, f functionSpec) awsla
 		RetryAttempts: jsii.Number(0),
 		MaxEventAge:   duration(eventAge),
 	})
+	if f.Reads {
+		d.Settings.Network.place(made)
+	}
 	d.functions[f.Folder] = made
 	return made
 }

@@ -46,6 +46,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	fmt.Fprint(os.Stderr, settings.Network.Cost())
 	code, err := bundle.Build(ctx, bundle.Request{Root: ".", Architecture: profile.Architecture, Names: functionFolders, Progress: os.Stderr})
 	if err != nil {
 		return err

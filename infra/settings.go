@@ -35,6 +35,9 @@ type Settings struct {
 	Issuer   string
 	Audience []string
 
+	Sources Sources // databases that functions may sign in to
+	Network Network // where the functions that read sources are
+
 	EndpointPort   int // local stage: port of the emulator
 	Timing         schedule.Timing
 	SnapshotTiming snapshot.Timing
@@ -134,6 +137,8 @@ func SettingsOf(p Profile, context func(string) any, env func(string) string) (S
 	in.recipients(p, &s)
 	in.issuer(p, &s)
 	in.alarmMail(&s)
+	in.databases(&s)
+	in.network(p, &s)
 	in.timing(p, &s)
 	return s, in.err()
 }

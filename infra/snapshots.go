@@ -74,7 +74,7 @@ func (m months) configured() awsiam.PolicyStatement {
 
 func (m months) plan(dispatch awslambda.Function) awslambda.Function {
 	f := newFunction(m.scope, m.d, functionSpec{
-		ID: "Plan", Folder: "snapshot-plan", Description: "Plans closed months", Size: m.d.Profile.SnapshotPlan,
+		ID: "Plan", Folder: "snapshot-plan", Description: "Plans closed months", Size: m.d.Profile.SnapshotPlan, Reads: true,
 		Environment: m.environment(map[string]string{
 			boot.EnvDataBucket: *m.s.data.BucketName(), boot.EnvAttemptMachine: m.machine, boot.EnvSnapshotDispatch: *dispatch.FunctionName(),
 		}),
@@ -115,7 +115,7 @@ func (m months) dispatch() awslambda.Function {
 func (m months) step(dispatch awslambda.Function) awslambda.Function {
 	return newFunction(m.scope, m.d, functionSpec{
 		ID: "Step", Folder: "snapshot-step", Description: "Generates, validates and publishes a month, step by step",
-		Size: m.d.Profile.SnapshotStep,
+		Size: m.d.Profile.SnapshotStep, Reads: true,
 		Environment: m.environment(map[string]string{
 			boot.EnvDataBucket: *m.s.data.BucketName(), boot.EnvSnapshotsBucket: *m.s.months.BucketName(),
 			boot.EnvSnapshotDispatch: *dispatch.FunctionName(),

@@ -55,6 +55,7 @@ func NewStack(scope constructs.Construct, d Deployment) (awscdk.Stack, error) {
 		TerminationProtection: jsii.Bool(d.Profile.Retain),
 		Tags:                  &map[string]*string{"application": jsii.String("almanac"), "stage": jsii.String(d.Profile.Stage)},
 	})
+	newEndpoints(stack, d.Settings.Network)
 	storage := newStorage(stack, d)
 	delivery, err := newDelivery(stack, d)
 	if err != nil {

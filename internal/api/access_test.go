@@ -36,6 +36,7 @@ var samples = map[string]struct{ target, body string }{
 	"PUT /workspaces/{workspace}":       {"/workspaces/EWR", `{"name":"Newark","zone":"America/New_York"}`},
 	"GET /sources":                      {"/sources", ""},
 	"PUT /sources/{source}":             {"/sources/ewr-only", `{"engine":"sqlite","object":"f.sqlite","workspaces":["EWR"]}`},
+	"POST /sources/{source}/test":       {"/sources/ewr-only/test", ""},
 	"GET /groups":                       {"/groups", ""},
 	"GET /groups/{group}":               {"/groups/ewr-managers", ""},
 	"PUT /groups/{group}":               {"/groups/ewr-managers", groupOf("ewr-managers", "EWR")},
@@ -202,7 +203,7 @@ func TestListsShowOnlyTheCallersWorkspaces(t *testing.T) {
 		{"admin", "/schedules?workspace=" + strings.Repeat("x", 3000), ""},
 		{"viewer@EWR", "/workspaces", "EWR"},
 		{"viewer", "/workspaces", "EWR JFK"},
-		{"viewer@EWR", "/sources", "flights"},
+		{"viewer@EWR", "/sources", "ewr-only flights"},
 		{"viewer@JFK", "/sources", "flights jfk-only"},
 	} {
 		if got := strings.Join(names(x.who, x.target), " "); got != x.want {

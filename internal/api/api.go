@@ -25,6 +25,7 @@ type API struct {
 	Editor  Editor
 	Reader  Reader
 	Links   Links
+	Sources SourceTester
 	Months  Months // monthly snapshots
 	Clock   Clock  // nil outside the local profile: its routes are then not there
 	Claims  Claims
@@ -62,6 +63,7 @@ func (a API) Handler() http.Handler {
 	s.registerControl()
 	s.registerSuppressions()
 	s.registerConfiguration()
+	s.registerSourceTest()
 	s.registerGroups()
 	s.registerOwners()
 	s.registerDefinitions()

@@ -49,6 +49,11 @@ func decode(raw []byte, into any) error {
 			problems = append(problems, schedule.Problem{Field: name, Value: string(value), Want: "no such field; " + suggest(name, v.Type())})
 			continue
 		}
+		if part := v.Field(i); part.Kind() == reflect.Pointer && part.Type().Elem().Kind() == reflect.Struct {
+			part.Set(reflect.New(part.Type().Elem()))
+			problems = append(problems, within(name, decode(value, part.Interface()))...)
+			continue
+		}
 		if string(value) == "null" || json.Unmarshal(value, v.Field(i).Addr().Interface()) != nil {
 			problems = append(problems, schedule.Problem{Field: name, Value: string(value), Want: kind(v.Field(i).Type())})
 		}
@@ -58,6 +63,23 @@ func decode(raw []byte, into any) error {
 	}
 	slices.SortFunc(problems, func(a, b schedule.Problem) int { return strings.Compare(a.Field, b.Field) })
 	return problems
+}
+
+// within names the problems of a part by the field that holds it.
+func within(field string, err error) (out schedule.Problems) {
+	var inner schedule.Problems
+	if !errors.As(err, &inner) {
+		return nil
+	}
+	for _, p := range inner {
+		if p.Field == "body" {
+			p.Field = field
+		} else {
+			p.Field = field + "." + p.Field
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 func fieldNames(t reflect.Type) []string {

@@ -59,10 +59,11 @@ const everyWorkspace = "*"
 
 // SourceView is a source as its reader may see it.
 type SourceView struct {
-	Name       string   `json:"name"`
-	Engine     string   `json:"engine"`
-	Object     string   `json:"object,omitempty" doc:"the file's key in the data bucket; only for those who may change the source"`
-	Workspaces []string `json:"workspaces" doc:"who may use it, of those that you may see; * for all"`
+	Name       string                   `json:"name"`
+	Engine     string                   `json:"engine"`
+	Object     string                   `json:"object,omitempty" doc:"the file's key in the data bucket; only for those who may change the source"`
+	Postgres   *schedule.PostgresSource `json:"postgres,omitempty" doc:"where the database is; only for those who may change the source"`
+	Workspaces []string                 `json:"workspaces" doc:"who may use it, of those that you may see; * for all"`
 }
 
 func (s *server) listSources(ctx context.Context, _ *struct{}) (*list[SourceView], error) {
@@ -79,10 +80,10 @@ func (s *server) listSources(ctx context.Context, _ *struct{}) (*list[SourceView
 	return listOf(views, func(v SourceView) SourceView { return v }, cursor{}, ""), nil
 }
 
-// sourceView leaves out the workspaces that the caller may not see, and the file's key for all but those who are
+// sourceView leaves out the workspaces that the caller may not see, and where the data are for all but those who are
 // administrators of each workspace that it serves.
 func sourceView(c schedule.SourceConfig, id Identity) SourceView {
-	v := SourceView{Name: c.Name, Engine: c.Engine, Object: c.Object}
+	v := SourceView{Name: c.Name, Engine: c.Engine, Object: c.Object, Postgres: c.Postgres}
 	for _, w := range c.Workspaces {
 		right := id.Everywhere()
 		if w != everyWorkspace {
@@ -92,7 +93,7 @@ func sourceView(c schedule.SourceConfig, id Identity) SourceView {
 			v.Workspaces = append(v.Workspaces, w)
 		}
 		if right < routes.Admin {
-			v.Object = ""
+			v.Object, v.Postgres = "", nil
 		}
 	}
 	return v
@@ -119,9 +120,13 @@ func (s *server) putSource(ctx context.Context, in *struct {
 	}
 	touched := slices.Clone(c.Workspaces)
 	for _, row := range rows {
-		if row.Name == c.Name || row.Object == c.Object {
+		if row.Name == c.Name || row.SameData(c) {
 			touched = append(touched, row.Workspaces...)
 		}
+	}
+	// A database is signed in to with a secret that the functions may read: whoever names the host is told it.
+	if c.Postgres != nil {
+		touched = append(touched, everyWorkspace)
 	}
 	if err := administers(ctx, touched); err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
 	"almanac/internal/snapshot/snapshottest"
+	"almanac/internal/source"
 
 	"github.com/aws/aws-lambda-go/events"
 )
@@ -49,6 +50,23 @@ type world struct {
 	writes []string
 	signed int
 	months *snapshottest.World
+	tests  tests
+}
+
+// tests stands in for sources that are tested.
+type tests struct {
+	report source.Report
+	err    error
+	asked  []string
+	left   time.Duration // of the last test's context
+}
+
+func (s *tests) Test(ctx context.Context, name, sql string) (source.Report, error) {
+	s.asked = append(s.asked, name+": "+sql)
+	if end, ok := ctx.Deadline(); ok {
+		s.left = time.Until(end)
+	}
+	return s.report, s.err
 }
 
 type link struct {
@@ -63,8 +81,9 @@ func newWorld() *world {
 		submissions: map[string][]schedule.Submission{}, skips: map[string][]schedule.Skip{}, links: map[string]*link{},
 		audits: map[string][]schedule.Audit{}, accesses: map[string][]schedule.Access{},
 		workspaces: map[string]schedule.Workspace{"EWR": {ID: "EWR", Name: "Newark", Zone: "America/New_York"}, "JFK": {ID: "JFK", Name: "Kennedy", Zone: "America/New_York"}},
-		sources:    map[string]schedule.SourceConfig{"flights": {Name: "flights", Engine: "sqlite", Object: "flights.sqlite", Workspaces: []string{"*"}}, "jfk-only": {Name: "jfk-only", Engine: "sqlite", Object: "j.sqlite", Workspaces: []string{"JFK"}}},
-		at:         time.Date(2013, 7, 1, 12, 0, 0, 0, time.UTC),
+		sources: map[string]schedule.SourceConfig{"flights": {Name: "flights", Engine: "sqlite", Object: "flights.sqlite", Workspaces: []string{"*"}}, "jfk-only": {Name: "jfk-only", Engine: "sqlite", Object: "j.sqlite", Workspaces: []string{"JFK"}},
+			"ewr-only": {Name: "ewr-only", Engine: "sqlite", Object: "f.sqlite", Workspaces: []string{"EWR"}}},
+		at: time.Date(2013, 7, 1, 12, 0, 0, 0, time.UTC),
 	}
 	return w
 }
@@ -343,7 +362,7 @@ type client struct {
 func start(t *testing.T, w *world) *client {
 	t.Helper()
 	logs := &bytes.Buffer{}
-	h := API{Editor: w, Reader: w, Links: w, Clock: w, Months: monthsOf(t, w), Claims: AuthorizerClaims{}, Log: slog.New(slog.NewJSONHandler(logs, nil)),
+	h := API{Editor: w, Reader: w, Links: w, Sources: &w.tests, Clock: w, Months: monthsOf(t, w), Claims: AuthorizerClaims{}, Log: slog.New(slog.NewJSONHandler(logs, nil)),
 		Now: func() time.Time { return w.at }, NewID: func() string { return "made-here" }, Version: "test"}.Handler()
 	return &client{t, Lambda(h), logs}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"almanac/internal/schedule"
+	"almanac/internal/source"
 )
 
 // Editor changes schedules, workspaces and sources. Errors are schedule.Problems where the input is wrong,
@@ -76,6 +77,12 @@ type Reader interface {
 	GroupHeads(ctx context.Context, ids []string) (map[string]schedule.GroupHead, error)
 	GroupVersion(ctx context.Context, id string, version int) (schedule.GroupVersion, error)
 	GroupVersions(ctx context.Context, id, cursor string, limit int) ([]schedule.GroupVersion, string, error)
+}
+
+// SourceTester tests a configured source, within the context's time; schedule.ErrNotFound where there is none. sql is the
+// query whose first rows are wanted; empty: those of some table.
+type SourceTester interface {
+	Test(ctx context.Context, name, sql string) (source.Report, error)
 }
 
 // Links answers the two public routes. The token is the right; errors are *schedule.LinkGone where it is none (any

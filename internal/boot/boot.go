@@ -21,6 +21,7 @@ import (
 	"almanac/internal/queue"
 	"almanac/internal/schedule"
 	"almanac/internal/source"
+	"almanac/internal/source/postgres/signin"
 	"almanac/internal/source/sqlite"
 	"almanac/internal/source/sqlite/databucket"
 	"almanac/internal/store"
@@ -152,10 +153,14 @@ func (f *Function) Deliverer() (*schedule.Deliverer, error) {
 	return d, nil
 }
 
-// sources are those of the data bucket.
+// sources are those of the data bucket and of databases.
 func (f *Function) sources(objects *s3.Client) *Sources {
-	return &Sources{Configs: f.Store, SQLite: &sqlite.Fetcher{Bucket: &databucket.Bucket{API: objects, Name: f.Config.DataBucket}, Dir: filepath.Join(os.TempDir(), "almanac-sources", f.Config.DataBucket), Defaults: source.Defaults, Now: time.Now}}
+	return &Sources{Configs: f.Store, Postgres: Postgres{Secrets: &signin.Secrets{API: secretsmanager.NewFromConfig(f.AWS)}, AWS: f.AWS, Local: f.Config.Local != ""},
+		SQLite: &sqlite.Fetcher{Bucket: &databucket.Bucket{API: objects, Name: f.Config.DataBucket}, Dir: filepath.Join(os.TempDir(), "almanac-sources", f.Config.DataBucket), Defaults: source.Defaults, Now: time.Now}}
 }
+
+// SourceTester tests sources for people.
+func (f *Function) SourceTester() *Sources { return f.sources(f.objects()) }
 
 // objects is the S3 client. The local clouds serve buckets by path only.
 func (f *Function) objects() *s3.Client {

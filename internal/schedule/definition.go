@@ -362,11 +362,3 @@ func (w Workspace) RemovedAt() (time.Time, error) {
 	at, err := time.ParseInLocation(time.DateOnly, w.Removed, zone)
 	return at.UTC(), err
 }
-
-// SourceConfig says where a named source is.
-type SourceConfig struct {
-	Name       string   `json:"name"`
-	Engine     string   `json:"engine"`     // "sqlite"
-	Object     string   `json:"object"`     // sqlite: key in the data bucket
-	Workspaces []string `json:"workspaces"` // who may use it; "*" for all
-}

@@ -379,7 +379,7 @@ func (e *Editor) PutSource(ctx context.Context, s SourceConfig, by string) error
 	if ps := s.Check(); len(ps) > 0 {
 		return ps
 	}
-	return e.Ledger.PutSource(ctx, s, e.audit("source "+s.Name, by, "save", "", "", s.Engine+" "+s.Object))
+	return e.Ledger.PutSource(ctx, s, e.audit("source "+s.Name, by, "save", "", "", s.Engine+" "+s.Place()))
 }
 
 // audit notes an act that is about to be done.

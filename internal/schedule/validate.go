@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"almanac/internal/calendar"
@@ -285,20 +284,6 @@ func (w Workspace) Check() Problems {
 	if _, err := (Workspace{Zone: "UTC", Removed: w.Removed}).RemovedAt(); err != nil {
 		c.Bad("removed", input.Quote(w.Removed), `a date, such as "2026-02-28", or an instant in RFC 3339`)
 	}
-	return c.Problems
-}
-
-// Check names every wrong field of a source.
-func (s SourceConfig) Check() Problems {
-	var c checker
-	c.Form("name", s.Name, workspaceForm, "letters, digits, - and _, at most 40, such as flights")
-	if s.Engine != "sqlite" {
-		c.Bad("engine", input.Quote(s.Engine), `"sqlite"`)
-	}
-	if s.Object == "" || strings.HasPrefix(s.Object, "/") || strings.Contains(s.Object, "..") || strings.ContainsFunc(s.Object, unicode.IsControl) || len(s.Object) > 512 {
-		c.Bad("object", input.Quote(s.Object), "the key of a file in the data bucket, such as sources/flights.sqlite")
-	}
-	c.workspaces(s.Workspaces)
 	return c.Problems
 }
 

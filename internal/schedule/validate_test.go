@@ -309,28 +309,6 @@ func TestWorkspaceAndSourceFields(t *testing.T) {
 			t.Errorf("removed %q is %s, %v, %v; want %s", removed, at, err, ws.Check(), want)
 		}
 	}
-	good := schedule.SourceConfig{Name: "flights", Engine: "sqlite", Object: "a/b.sqlite", Workspaces: []string{"EWR"}}
-	for _, row := range []struct {
-		name   string
-		change func(*schedule.SourceConfig)
-		want   []string
-	}{
-		{"name absent", func(s *schedule.SourceConfig) { s.Name = "" }, []string{"name is missing"}},
-		{"name hostile", func(s *schedule.SourceConfig) { s.Name = "a b" }, []string{`name is "a b"`}},
-		{"engine absent", func(s *schedule.SourceConfig) { s.Engine = "" }, []string{"engine is missing", `"sqlite"`}},
-		{"engine unknown", func(s *schedule.SourceConfig) { s.Engine = "oracle" }, []string{`engine is "oracle"`}},
-		{"object absent", func(s *schedule.SourceConfig) { s.Object = "" }, []string{"object is missing"}},
-		{"object hostile", func(s *schedule.SourceConfig) { s.Object = "../x" }, []string{`object is "../x"`}},
-		{"object absolute", func(s *schedule.SourceConfig) { s.Object = "/x" }, []string{`object is "/x"`}},
-		{"object too long", func(s *schedule.SourceConfig) { s.Object = strings.Repeat("x", 513) }, []string{"object is"}},
-		{"workspaces absent", func(s *schedule.SourceConfig) { s.Workspaces = nil }, []string{"workspaces is missing", `"*"`}},
-		{"workspace hostile", func(s *schedule.SourceConfig) { s.Workspaces = []string{"*", "a#b"} }, []string{`workspaces[1] is "a#b"`}},
-	} {
-		s := good
-		row.change(&s)
-		mentions(t, "source "+row.name, w.editor.PutSource(ctx, s, "ann"), row.want)
-	}
-	w.must(w.editor.PutSource(ctx, good, "ann"))
 	w.must(w.editor.PutWorkspace(ctx, schedule.Workspace{ID: "LGA", Name: "LaGuardia", Zone: "America/New_York"}, "ann"))
 }
 

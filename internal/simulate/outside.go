@@ -330,7 +330,9 @@ type view struct {
 }
 
 func (v *view) Version() string { return v.version }
-func (v *view) Close() error    { return nil }
+
+func (v *view) ByteOrder(column string, _ source.Type) string { return column }
+func (v *view) Close() error                                  { return nil }
 
 func (v *view) Open(ctx context.Context, q source.Query) (source.Rows, error) {
 	r := &rows{d: v.d}

@@ -18,15 +18,14 @@ import (
 // cursorParam is where the next chunk begins; it is one of Reserved.
 const cursorParam = "almanac_cursor"
 
-// rowsSQL is the month in the order of its key, after the cursor if there is one. Text is compared byte by byte (SQLite:
-// collate binary, which leaves numbers as they are), as keys are compared here.
-func rowsSQL(query, key string, after bool) string {
-	column := quoteName(key)
-	where := ""
+// rowsSQL is the month in the order of its key, after the cursor if there is one. Text is compared byte by byte, as keys
+// are compared here; how that is said the engine knows.
+func rowsSQL(view source.View, query, key string, typ source.Type, after bool) string {
+	order, where := view.ByteOrder(quoteName(key), typ), ""
 	if after {
-		where = fmt.Sprintf("\nwhere %s collate binary > :%s", column, cursorParam)
+		where = fmt.Sprintf("\nwhere %s > :%s", order, cursorParam)
 	}
-	return fmt.Sprintf("select * from (\n%s\n) as month%s\norder by %s collate binary", bare(query), where, column)
+	return fmt.Sprintf("select * from (\n%s\n) as month%s\norder by %s", bare(query), where, order)
 }
 
 // shapeSQL has the columns of a query and none of its rows.

@@ -89,7 +89,7 @@ func (w *work) scan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q := source.Query{SQL: rowsSQL(d.Query, d.Key, at.Kind != NoKey), Params: params(r, d, d.Query), Limits: limits}
+	q := source.Query{SQL: rowsSQL(w.view, d.Query, d.Key, sh.keyType, at.Kind != NoKey), Params: params(r, d, d.Query), Limits: limits}
 	if at.Kind != NoKey {
 		q.Params[cursorParam] = at.Param()
 	}

@@ -19,6 +19,7 @@ type shape struct {
 	columns []Column
 	file    []parquet.Column // of Parquet files: as far as they are decided
 	key     int
+	keyType source.Type
 	sums    []place
 	notNull []place
 	types   []place
@@ -57,7 +58,7 @@ func shapeOf(d Definition, columns []source.Column, sums []string) (shape, error
 	if err != nil {
 		return s, err
 	}
-	s.key = k.at
+	s.key, s.keyType = k.at, columns[k.at].Type
 	for _, name := range summedColumns(d, sums) {
 		p, err := find("the control query, or checks.drift_sums,", name)
 		if err != nil {

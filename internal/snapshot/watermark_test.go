@@ -39,7 +39,10 @@ func (v markView) Open(_ context.Context, q source.Query) (source.Rows, error) {
 	return markRows(v), v.opens
 }
 func (v markView) Version() string { return "" }
-func (v markView) Close() error    { v.closed++; return nil }
+func (v markView) ByteOrder(column string, _ source.Type) string {
+	return column
+}
+func (v markView) Close() error { v.closed++; return nil }
 
 type markRows struct{ *marks }
 

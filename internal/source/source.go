@@ -27,9 +27,11 @@ const (
 type Column struct {
 	Name string
 	Type Type
-	// Precision and Scale are of a Decimal whose engine holds every cell to them: digits in all, and behind the point.
-	// Precision 0: the engine sets no bound.
+	// Precision and Scale are those of a Decimal that has them: digits in all, and behind the point. Precision 0: the
+	// engine does not bound them.
 	Precision, Scale int
+	// Zoned says that a Timestamp column holds instants. Without it a cell is a civil time, given as if in UTC.
+	Zoned bool
 }
 
 // Kind is what one cell holds.
@@ -113,6 +115,9 @@ type View interface {
 	Source
 	// Version names what is seen: views of equal versions see the same rows. "" where the engine cannot tell.
 	Version() string
+	// ByteOrder spells an expression of the engine's SQL that orders and compares the column, a name in the engine's
+	// quotes, of the type as Columns gave it, as package snapshot compares keys: numbers by their value, text byte by byte.
+	ByteOrder(column string, t Type) string
 	// Close lets go of the version, once the last rows are closed. It may be called more than once.
 	Close() error
 }

@@ -19,7 +19,7 @@ func main() {
 	months, err := f.Months()
 	boot.Must(f, err)
 	a := api.API{
-		Editor: f.Editor(), Reader: f.Store, Links: f.LinkService(), Claims: claims(f.Config),
+		Editor: f.Editor(), Reader: f.Store, Links: f.LinkService(), Sources: f.SourceTester(), Claims: claims(f.Config),
 		Months: api.Months{Editor: months.Editor, Reader: months.Ledger, Board: months.Board, Files: months.Files, Planner: months.Planner, Sign: months.Sign},
 		Log:    f.Log, Now: f.Clocks.Wall, NewID: boot.Token, Version: boot.Version,
 	}

@@ -18,6 +18,7 @@ import (
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
 	"almanac/internal/snapshot/snapshottest"
+	"almanac/internal/source"
 	"almanac/internal/store"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,6 +35,9 @@ type Product struct {
 	API   api.API
 
 	Months *snapshottest.World // monthly snapshots behind the API
+
+	Report source.Report // what a test of any source finds
+	Tested []string      // name and query of each
 
 	mu       sync.Mutex
 	now      time.Time
@@ -71,9 +75,15 @@ func New(t testing.TB) *Product {
 		Links: &schedule.Links{Ledger: p.Store, Wall: p.Wall, Token: p.ID, Timing: timing, Sign: func(_ context.Context, f schedule.RecordedFile, life time.Duration) (string, error) {
 			return fmt.Sprintf("https://files.example/%s?life=%s&signature=%s", f.Key, life, p.ID()), nil
 		}},
-		Clock: p, Claims: api.AuthorizerClaims{}, Log: log, Now: p.Wall, NewID: p.ID, Version: "test",
+		Sources: p, Clock: p, Claims: api.AuthorizerClaims{}, Log: log, Now: p.Wall, NewID: p.ID, Version: "test",
 	}
 	return p
+}
+
+// Test notes what is asked, as a tester of sources.
+func (p *Product) Test(_ context.Context, name, sql string) (source.Report, error) {
+	p.Tested = append(p.Tested, name+": "+sql)
+	return p.Report, nil
 }
 
 // table is the table Schedules as the infrastructure makes it.

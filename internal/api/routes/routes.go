@@ -28,6 +28,7 @@ var Table = []Route{
 	{"PUT", "/workspaces/{workspace}", Admin},
 	{"GET", "/sources", Viewer},
 	{"PUT", "/sources/{source}", Admin},
+	{"POST", "/sources/{source}/test", Admin}, // reads first rows; changes nothing
 	{"GET", "/groups", Viewer},
 	{"GET", "/groups/{group}", Viewer},
 	{"PUT", "/groups/{group}", Admin},

@@ -35,7 +35,10 @@ func Saw(code failure.Code) { mu.Lock(); seen[code] = true; mu.Unlock() }
 
 // Main runs a package's tests and fails when a code that the package owns was not provoked. It is silent about codes
 // when a -run filter leaves tests out.
-func Main(m *testing.M, owner string) {
+func Main(m *testing.M, owner string) { os.Exit(Run(m, owner)) }
+
+// Run is Main for a package that has something to end before its process does; it returns the process's status.
+func Run(m *testing.M, owner string) int {
 	status := m.Run()
 	if f := flag.Lookup("test.run"); status == 0 && f != nil && f.Value.String() == "" {
 		for _, e := range failure.Table {
@@ -45,5 +48,5 @@ func Main(m *testing.M, owner string) {
 			}
 		}
 	}
-	os.Exit(status)
+	return status
 }

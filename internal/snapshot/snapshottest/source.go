@@ -48,6 +48,8 @@ type view struct {
 func (v *view) Version() string { return v.version }
 func (v *view) Close() error    { return nil }
 
+func (v *view) ByteOrder(column string, _ source.Type) string { return column }
+
 func (v *view) Open(_ context.Context, q source.Query) (source.Rows, error) {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()

@@ -26,7 +26,25 @@ type Dialect struct {
 	Breaks string
 	// Writes are statements on "numbers" that the engine itself must refuse.
 	Writes map[string]string
+	// Epoch is a query for the seconds since 1970 of the parameter :scheduled_time, one integer.
+	Epoch string
+	// HugeRow is a query for one row whose cells together pass source.MaxRow.
+	HugeRow string
+	// MaxColumns is how many columns a result of the engine has at most.
+	MaxColumns int
+	// Cells are expressions of the engine's types and what they must come out as.
+	Cells []Cell
 }
+
+// Cell is an expression and its value, to the bit; where Column has a name, it is the column that must be told besides.
+type Cell struct {
+	SQL    string
+	Want   source.Value
+	Column source.Column
+}
+
+// Text is the cell of a text.
+func Text(s string) source.Value { return source.Value{Kind: source.KindText, Text: []byte(s)} }
 
 // Run runs the suite.
 func Run(t *testing.T, open Opener, d Dialect) {
@@ -39,6 +57,9 @@ func Run(t *testing.T, open Opener, d Dialect) {
 	t.Run("Text", suite.text)
 	t.Run("Parameters", suite.parameters)
 	t.Run("Concurrency", suite.concurrency)
+	t.Run("Cells", suite.cells)
+	t.Run("TimeZones", suite.timeZones)
+	t.Run("Sizes", suite.sizes)
 	t.Run("View", suite.view)
 }
 

@@ -10,7 +10,7 @@
 // # Parameters
 //
 // A query names its parameters ":name". Each one that it uses must be given, and each one that is given must be used,
-// save for the built-in ones (Builtins), which are given to every query. A bool is bound as 0 or 1. A time is bound as
+// save for the built-in ones (source.Builtins), which are given to every query. A bool is bound as 0 or 1. A time is bound as
 // RFC 3339 text in UTC, "2013-06-01T13:00:00Z", with a fraction only if it has one: compare it as unixepoch(column) <
 // unixepoch(:scheduled_time), or as datetime(column) < datetime(:scheduled_time), or as text where the column has the
 // very same form.

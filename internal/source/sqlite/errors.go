@@ -1,16 +1,13 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	lib "modernc.org/sqlite/lib"
 
 	"almanac/internal/failure"
+	"almanac/internal/source"
 )
 
 // phase tells an error of the query's text from one of its data.
@@ -32,7 +29,7 @@ func (c *conn) fail(err error, p phase, sql string) *failure.Failure {
 	}
 	f := classify(e, p)
 	if f.Code == failure.QueryInvalid {
-		f.Message += where(sql, e.offset) + c.advice(e.msg)
+		f.Message += source.Where(sql, e.offset) + c.advice(e.msg)
 	}
 	return f
 }
@@ -70,20 +67,6 @@ func classify(e *codeError, p phase) *failure.Failure {
 	return failure.Wrap(failure.QueryFailed, e, "the query broke while its rows were read: %s; correct the expression or the data", e.msg)
 }
 
-// where quotes the text around the place that SQLite points at.
-func where(sql string, offset int) string {
-	if offset < 0 || offset >= len(sql) {
-		return ""
-	}
-	rest := sql[offset:]
-	if i := strings.IndexAny(rest, "\r\n"); i >= 0 {
-		rest = rest[:i]
-	}
-	line := 1 + strings.Count(sql[:offset], "\n")
-	column := 1 + utf8.RuneCountInString(sql[1+strings.LastIndexByte(sql[:offset], '\n'):offset])
-	return fmt.Sprintf(" (line %d, column %d, at %q)", line, column, failure.Cut(rest, 40))
-}
-
 // advice says what would be right, where that can be known.
 func (c *conn) advice(msg string) string {
 	switch {
@@ -103,15 +86,4 @@ func (c *conn) advice(msg string) string {
 		return "; https://sqlite.org/lang_corefunc.html lists the functions"
 	}
 	return ""
-}
-
-// ended says why a query was stopped: parent is the context given by the caller, limit the query's own time.
-func ended(parent context.Context, limit time.Duration) *failure.Failure {
-	switch err := parent.Err(); {
-	case errors.Is(err, context.DeadlineExceeded):
-		return failure.Wrap(failure.QueryTimeout, err, "the query did not end before its caller's deadline: make it cheaper, for instance with an index")
-	case err != nil:
-		return failure.Wrap(failure.SourceUnavailable, err, "the query was cancelled before it ended")
-	}
-	return failure.Wrap(failure.QueryTimeout, context.DeadlineExceeded, "the query did not end within its time of %s: make it cheaper, for instance with an index, or raise limits.timeout", limit)
 }

@@ -20,7 +20,6 @@ const (
 	batchRows  = 256       // at most, fewer for wide rows
 	batchCells = 4096      // cells of a batch, so that wide rows do not cost more memory
 	batchBytes = 256 << 10 // text of a batch, passed by at most one row
-	maxRow     = 32 << 20  // text of one row, copied once for each batch
 	closeWait  = time.Second
 )
 
@@ -70,7 +69,7 @@ func newRows(ctx context.Context, c *conn, limits source.Limits, released func()
 		done: make(chan struct{}), quit: make(chan struct{})}
 	timed, cancel := context.WithTimeout(ctx, limits.Timeout)
 	r.cancel = cancel
-	r.unwatch = append(r.unwatch, context.AfterFunc(timed, func() { r.halt(ended(ctx, limits.Timeout)) }))
+	r.unwatch = append(r.unwatch, context.AfterFunc(timed, func() { r.halt(source.Ended(ctx, limits.Timeout)) }))
 	return r
 }
 
@@ -170,7 +169,7 @@ func (r *rows) fill(b *batch, depth int) error {
 			return r.broken(c.failed(rc), reading, "")
 		}
 		if r.count++; r.count > r.limits.Rows {
-			return failure.New(failure.QueryTooManyRows, "the query returns more than its limit of %d rows: narrow it, or raise limits.rows", r.limits.Rows)
+			return source.TooManyRows(r.limits.Rows)
 		}
 		if err := r.row(b, b.cells[b.n*width:(b.n+1)*width]); err != nil {
 			return err
@@ -206,10 +205,10 @@ func (r *rows) row(b *batch, cells []source.Value) error {
 			v.Text = r.copy(b, c.bytes(r.stmt, col, false))
 		}
 		if r.bytes > r.limits.Bytes {
-			return failure.New(failure.QueryTooManyBytes, "the query returns more than its limit of %d bytes: narrow it, or raise limits.bytes", r.limits.Bytes)
+			return source.TooManyBytes(r.limits.Bytes)
 		}
-		if r.bytes-r.rowFrom > maxRow {
-			return failure.New(failure.QueryFailed, "row %d has more than %d bytes: return fewer or smaller cells in a row", r.count, maxRow)
+		if r.bytes-r.rowFrom > source.MaxRow {
+			return source.TooLargeRow(r.count)
 		}
 	}
 	return nil
@@ -217,7 +216,7 @@ func (r *rows) row(b *batch, cells []source.Value) error {
 
 // copy takes a text into the batch; one that passes a limit is counted, not copied.
 func (r *rows) copy(b *batch, text []byte) []byte {
-	if r.bytes += int64(len(text)); r.bytes > r.limits.Bytes || r.bytes-r.rowFrom > maxRow {
+	if r.bytes += int64(len(text)); r.bytes > r.limits.Bytes || r.bytes-r.rowFrom > source.MaxRow {
 		return nil
 	}
 	from := len(b.buf)
@@ -289,16 +288,16 @@ func (r *rows) watch(ctx context.Context) {
 		r.unwatchNext()
 	}
 	r.watched = ctx
-	r.unwatchNext = context.AfterFunc(ctx, func() { r.halt(ended(ctx, r.limits.Timeout)) })
+	r.unwatchNext = context.AfterFunc(ctx, func() { r.halt(source.Ended(ctx, r.limits.Timeout)) })
 	if ctx.Err() != nil { // AfterFunc calls on a goroutine of its own
-		r.halt(ended(ctx, r.limits.Timeout))
+		r.halt(source.Ended(ctx, r.limits.Timeout))
 	}
 }
 
 // Close stops the engine. It waits a moment for it, no longer: a step that cannot be interrupted frees its memory
 // when it ends.
 func (r *rows) Close() error {
-	r.halt(failure.New(failure.SourceUnavailable, "the rows were closed before they were read to their end"))
+	r.halt(source.Closed())
 	wait := time.NewTimer(closeWait)
 	defer wait.Stop()
 	select {

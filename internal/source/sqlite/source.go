@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"math"
 	"os"
-	"sort"
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	lib "modernc.org/sqlite/lib"
 
@@ -45,11 +42,11 @@ func open(ctx context.Context, path string, q source.Query, limits source.Limits
 }
 
 func start(ctx context.Context, path string, q source.Query, limits source.Limits, released func(), late *atomic.Int64) (*rows, error) {
-	if err := checkLimits(limits); err != nil {
+	if err := limits.Check(); err != nil {
 		return nil, err
 	}
-	if strings.ContainsRune(q.SQL, 0) || !utf8.ValidString(q.SQL) {
-		return nil, failure.New(failure.QueryInvalid, "the query contains a NUL character or bytes that are not UTF-8: write it as plain text")
+	if err := source.CheckText(q.SQL); err != nil {
+		return nil, err
 	}
 	if err := checkFile(path); err != nil {
 		return nil, err
@@ -65,18 +62,6 @@ func start(ctx context.Context, path string, q source.Query, limits source.Limit
 	}
 	go r.run()
 	return r, nil
-}
-
-func checkLimits(l source.Limits) error {
-	switch {
-	case l.Rows < 0:
-		return failure.New(failure.QueryInvalid, "limits.rows is %d; it must be positive", l.Rows)
-	case l.Bytes < 0:
-		return failure.New(failure.QueryInvalid, "limits.bytes is %d; it must be positive", l.Bytes)
-	case l.Timeout < 0:
-		return failure.New(failure.QueryInvalid, "limits.timeout is %s; it must be positive", l.Timeout)
-	}
-	return nil
 }
 
 // checkFile tells apart what SQLite reports alike, and an empty file, which SQLite takes for an empty database.
@@ -141,11 +126,6 @@ func (r *rows) compile(q source.Query) error {
 	return nil
 }
 
-// Builtins are the parameters that every query is given (design.md §4) and need not use.
-var Builtins = map[string]bool{
-	"workspace": true, "period_start": true, "period_end": true, "scheduled_time": true, "last_success_time": true,
-}
-
 func bindAll(c *conn, stmt uintptr, params map[string]any) error {
 	used := map[string]bool{}
 	for i, spelled := range c.parameters(stmt) {
@@ -158,7 +138,7 @@ func bindAll(c *conn, stmt uintptr, params map[string]any) error {
 		name := spelled[1:]
 		value, ok := params[name]
 		if !ok {
-			return failure.New(failure.ParameterInvalid, "the query uses the parameter %s, which is not given: declare it, or correct its name", failure.Cut(spelled, 80))
+			return source.Absent(spelled)
 		}
 		used[name] = true
 		bound, err := bindable(name, value)
@@ -169,24 +149,15 @@ func bindAll(c *conn, stmt uintptr, params map[string]any) error {
 			return failure.Wrap(failure.ParameterInvalid, err, "the parameter :%s could not be bound: its value is too long", name)
 		}
 	}
-	var unused []string
-	for name := range params {
-		if !used[name] && !Builtins[name] {
-			unused = append(unused, failure.Cut(":"+name, 80))
-		}
-	}
-	if len(unused) > 0 {
-		sort.Strings(unused)
-		return failure.New(failure.ParameterInvalid, "the query does not use the parameter %s: use it in the query, or remove it", strings.Join(unused, ", "))
-	}
-	return nil
+	return source.CheckUsed(params, func(name string) bool { return used[name] })
 }
 
 // bindable turns a parameter into what SQLite can hold.
 func bindable(name string, value any) (any, error) {
+	if err := source.CheckValue(name, value); err != nil {
+		return nil, err
+	}
 	switch v := value.(type) {
-	case nil, int64:
-		return v, nil
 	case int:
 		return int64(v), nil
 	case bool:
@@ -194,20 +165,10 @@ func bindable(name string, value any) (any, error) {
 			return int64(1), nil
 		}
 		return int64(0), nil
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, failure.New(failure.ParameterInvalid, "the parameter :%s is %v: give a finite number", name, v)
-		}
-		return v, nil
-	case string:
-		if !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
-			return nil, failure.New(failure.ParameterInvalid, "the parameter :%s is %q: give UTF-8 text without NUL characters", name, failure.Cut(v, 80))
-		}
-		return v, nil
 	case time.Time:
 		return v.UTC().Format(time.RFC3339Nano), nil
 	}
-	return nil, failure.New(failure.ParameterInvalid, "the parameter :%s is of the type %T: give null, a boolean, a number, a text or a time", name, value)
+	return value, nil
 }
 
 // typeOf reads a declared type. SQLite takes any words (https://sqlite.org/datatype3.html#affinity_name_examples), so

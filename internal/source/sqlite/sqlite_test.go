@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,11 +52,25 @@ func TestConformance(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "data.sqlite")
 		return &File{Path: database(t, path, ddl...)}
 	}, sourcetest.Dialect{
-		Decimal: "DECIMAL TEXT",
-		Bytes:   "BLOB",
-		Hex:     "x'00ff0a'",
-		Runaway: "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c) SELECT n FROM c WHERE n < 0",
-		Breaks:  "SELECT abs(CASE WHEN n = 1500 THEN -9223372036854775807 - 1 ELSE n END) FROM numbers ORDER BY n",
+		Decimal:    "DECIMAL TEXT",
+		Bytes:      "BLOB",
+		Hex:        "x'00ff0a'",
+		Runaway:    "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c) SELECT n FROM c WHERE n < 0",
+		Breaks:     "SELECT abs(CASE WHEN n = 1500 THEN -9223372036854775807 - 1 ELSE n END) FROM numbers ORDER BY n",
+		Epoch:      "SELECT unixepoch(:scheduled_time)",
+		HugeRow:    "SELECT hex(zeroblob(7000000)) AS a, hex(zeroblob(7000000)) AS b, hex(zeroblob(7000000)) AS c",
+		MaxColumns: 2000, // https://sqlite.org/limits.html#max_column
+		Cells: []sourcetest.Cell{
+			{SQL: "9223372036854775807", Want: source.Value{Kind: source.KindInt, Int: math.MaxInt64}},
+			{SQL: "-9223372036854775807 - 1", Want: source.Value{Kind: source.KindInt, Int: math.MinInt64}},
+			{SQL: "5e-324", Want: source.Value{Kind: source.KindFloat, Float: 5e-324}},
+			{SQL: "1.7976931348623157e308", Want: source.Value{Kind: source.KindFloat, Float: math.MaxFloat64}},
+			{SQL: "9e999", Want: source.Value{Kind: source.KindFloat, Float: math.Inf(1)}},
+			{SQL: "1 < 2", Want: source.Value{Kind: source.KindInt, Int: 1}},
+			{SQL: "'2013-11-03T01:30:00-04:00'", Want: sourcetest.Text("2013-11-03T01:30:00-04:00")},
+			{SQL: "x''", Want: source.Value{Kind: source.KindBytes, Text: []byte{}}},
+			{SQL: "json('{\"a\": 1.50}')", Want: sourcetest.Text(`{"a":1.50}`)},
+		},
 		Writes: map[string]string{
 			"insert":            "INSERT INTO numbers VALUES (1, 'x')",
 			"insert returning":  "INSERT INTO numbers VALUES (1, 'x') RETURNING n",

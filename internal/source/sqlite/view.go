@@ -27,6 +27,9 @@ func (v *view) Open(ctx context.Context, q source.Query) (source.Rows, error) {
 
 func (v *view) Version() string { return v.version }
 
+// ByteOrder leaves numbers as they are: https://sqlite.org/datatype3.html#collating_sequences
+func (v *view) ByteOrder(column string, _ source.Type) string { return column + " collate binary" }
+
 func (v *view) Close() error { v.release(); return nil }
 
 // View holds the file as it is; its version is not known.

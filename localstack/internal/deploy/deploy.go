@@ -83,9 +83,12 @@ func (d Deployer) cdk(ctx context.Context, dir string, watch io.Writer, args ...
 	return nil
 }
 
+// SourceSecrets are the secrets of databases that the local stage may read: of one name.
+const SourceSecrets = "arn:aws:secretsmanager:" + instance.Region + ":" + instance.Account + ":secret:almanac/local/source/postgres-??????"
+
 // Settings are what the app is told of the cloud, as the CDK's context.
 func Settings(i instance.Instance) []string {
-	settings := []string{"-c", "stage=" + Stage, "-c", "cloud=" + string(i.Cloud)}
+	settings := []string{"-c", "stage=" + Stage, "-c", "cloud=" + string(i.Cloud), "-c", "sourceSecrets=" + SourceSecrets}
 	if i.Cloud == instance.LocalStack { // which has no user pools
 		settings = append(settings, "-c", "issuer="+i.Issuer())
 	}

@@ -88,8 +88,8 @@ func TestLastLine(t *testing.T) {
 
 func TestSettingsNameTheIssuerOnlyWhereThereAreNoUserPools(t *testing.T) {
 	for cloud, want := range map[instance.Cloud]string{
-		instance.MiniStack:  "-c stage=local -c cloud=ministack",
-		instance.LocalStack: "-c stage=local -c cloud=localstack -c issuer=http://127.0.0.1:5569",
+		instance.MiniStack:  "-c stage=local -c cloud=ministack -c sourceSecrets=" + SourceSecrets,
+		instance.LocalStack: "-c stage=local -c cloud=localstack -c sourceSecrets=" + SourceSecrets + " -c issuer=http://127.0.0.1:5569",
 	} {
 		i, err := instance.New("/repo", "other", cloud, 5566)
 		if err != nil {

@@ -71,6 +71,7 @@ type call struct {
 	definition, diff             bool
 
 	typ, from, until string
+	query            string
 	dryRun, here     bool
 	checks           repeatedFlag
 }
@@ -117,6 +118,11 @@ func commands() []subcommand {
 				f.BoolVar(&c.diff, "diff", false, "compare two versions, named behind it")
 			}, 1, 3},
 		{"audits", "SCHEDULE | RUN | group/ID | snapshot/WORKSPACE/TYPE | owner/ID", "what people did to a schedule, run, group, definition or owner", "Who, what, why, before and after; the latest first. A run's id has an @.", (*Program).audits, output, 1, 1},
+		{"source", "test NAME [--query SQL]", "say step by step whether a source can be used", "Asks the API to reach the source from where the functions are: network, TLS, sign-in, rights, time, and shows the first rows of a query, or of\nsome table. Ends with exit code 1 where a step failed; what helps is told beside it.", (*Program).source,
+			func(f *flag.FlagSet, c *call) {
+				output(f, c)
+				f.StringVar(&c.query, "query", "", "the `query` whose first rows are wanted; it is given no parameters")
+			}, 2, 2},
 		{"run-now", "SCHEDULE", "run a schedule once, now", "Makes one run per key: the same key again finds the same run. Without --key a fresh one is made and printed.", (*Program).runNow,
 			func(f *flag.FlagSet, c *call) {
 				f.StringVar(&c.key, "key", "", "idempotency `key`")

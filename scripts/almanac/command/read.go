@@ -84,8 +84,8 @@ func (p *Program) list(ctx context.Context, c *call, api *client.Client, what, o
 	case "owners":
 		return printList(ctx, p, c, api, "/owners", nil, []string{"OWNER", "SLOTS TAKEN", "BY BACKFILLS", "WORKSPACES", "NAME"}, ownerCells)
 	case "sources":
-		return printList(ctx, p, c, api, "/sources", nil, []string{"SOURCE", "ENGINE", "OBJECT", "WORKSPACES"}, func(s schedule.SourceConfig) []string {
-			return []string{s.Name, s.Engine, s.Object, strings.Join(s.Workspaces, ", ")}
+		return printList(ctx, p, c, api, "/sources", nil, []string{"SOURCE", "ENGINE", "WHERE", "WORKSPACES"}, func(s schedule.SourceConfig) []string {
+			return []string{s.Name, s.Engine, s.Place(), strings.Join(s.Workspaces, ", ")}
 		})
 	}
 	return usage("get: there is no %q; want schedules, runs, skips, recipients, workspaces, sources, groups, suppressions, dead-letters, snapshots or owners", what)
