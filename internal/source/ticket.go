@@ -2,7 +2,10 @@ package source
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"strings"
 )
 
 // Ticket is for engines whose queries go on without whoever asked (Athena): it names a query, so that who comes later
@@ -15,10 +18,17 @@ type Ticket struct {
 	Record func(ctx context.Context, id string) error
 
 	// The engine fills in what became of the query.
-	Cost Cost // what it has cost, once it has ended
+	Ended bool // with a result or without
+	Cost  Cost // what it has cost, once it has ended
 	// Over says that it ended without a result for a reason that may pass: waiting for it again is of no use, the next
 	// query needs another ticket.
 	Over bool
+}
+
+// TokenOf makes a ticket's token out of what names a query.
+func TokenOf(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
 }
 
 // Cost is what a query has cost.

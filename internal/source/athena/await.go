@@ -2,8 +2,6 @@ package athena
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"strings"
 	"time"
@@ -49,7 +47,7 @@ func (e *execution) start(ctx context.Context, text string, literals []string) e
 	}
 	out, err := e.API.StartQueryExecution(ctx, in)
 	if changed(err) {
-		in.ClientRequestToken = aws.String(TokenOf(e.ticket.Token, text, strings.Join(literals, "\n")))
+		in.ClientRequestToken = aws.String(source.TokenOf(e.ticket.Token, text, strings.Join(literals, "\n")))
 		out, err = e.API.StartQueryExecution(ctx, in)
 	}
 	if err != nil {
@@ -61,12 +59,6 @@ func (e *execution) start(ctx context.Context, text string, literals []string) e
 	}
 	e.ticket.ID = id
 	return nil
-}
-
-// TokenOf makes a token out of what names a query. Athena takes 32 to 128 characters.
-func TokenOf(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(sum[:])
 }
 
 // await looks at the query until it has ended.
@@ -85,12 +77,12 @@ func (e *execution) await(ctx context.Context) (*types.QueryExecution, error) {
 			// https://docs.aws.amazon.com/athena/latest/APIReference/API_QueryExecutionStatus.html
 			if f != nil && e.ticket.Over && !doubted && out.QueryExecution.Status.State == types.QueryExecutionStateFailed {
 				doubted = true
-				e.ticket.Over, e.ticket.Cost = false, source.Cost{}
+				e.ticket.Ended, e.ticket.Over, e.ticket.Cost = false, false, source.Cost{}
 			} else if f != nil {
 				return nil, f
 			}
 		case gone(err):
-			e.ticket.Over = true
+			e.ticket.Ended, e.ticket.Over = true, true
 			return nil, failure.Wrap(failure.SourceUnavailable, err, "Athena does not know the query %s any more: it is asked again", e.ticket.ID)
 		default:
 			silent++
@@ -138,7 +130,7 @@ func (e *execution) leave(ctx context.Context) error {
 func (e *execution) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
-	var err error
-	e.ticket.Cost, err = e.Stop(ctx, e.ticket.ID)
+	cost, err := e.Stop(ctx, e.ticket.ID)
+	e.ticket.Cost, e.ticket.Ended = cost, err == nil
 	return err
 }

@@ -47,7 +47,7 @@ func newHeld(t *testing.T) *held {
 
 // ticket names the query n, whose id was recorded or not.
 func (h *held) ticket(n, id string) *source.Ticket {
-	return &source.Ticket{Token: athena.TokenOf("run", n), ID: id, Record: func(_ context.Context, id string) error {
+	return &source.Ticket{Token: source.TokenOf("run", n), ID: id, Record: func(_ context.Context, id string) error {
 		h.ids = append(h.ids, id)
 		return nil
 	}}

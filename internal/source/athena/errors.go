@@ -66,14 +66,14 @@ func (e *execution) judge(x *types.QueryExecution) *failure.Failure {
 		e.began = *at
 	}
 	ended := x.Status.State != types.QueryExecutionStateQueued && x.Status.State != types.QueryExecutionStateRunning
+	if ended {
+		e.ticket.Ended, e.ticket.Cost = true, costOf(x)
+	}
 	if f := readOnly(x); f != nil {
 		return e.forbid(f, ended)
 	}
 	if n := scanned(x); e.ScanLimit > 0 && n > e.ScanLimit {
 		return e.forbid(tooMuch("the query has scanned %d bytes, more than the source's scan_limit of %d", n, e.ScanLimit), ended)
-	}
-	if ended {
-		e.ticket.Cost = costOf(x)
 	}
 	switch x.Status.State {
 	case types.QueryExecutionStateFailed:
