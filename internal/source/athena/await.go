@@ -86,15 +86,22 @@ func (e *execution) await(ctx context.Context) (*types.QueryExecution, error) {
 			return nil, failure.Wrap(failure.SourceUnavailable, err, "Athena does not know the query %s any more: it is asked again", e.ticket.ID)
 		default:
 			silent++
-			if f := refused(ctx, err, "asked for"); ctx.Err() == nil && (!f.Passing() || silent >= unanswered) {
+			if ctx.Err() != nil {
+				return nil, e.leave(ctx, ctx.Err())
+			}
+			if f := refused(ctx, err, "asked for"); !f.Passing() || silent >= unanswered {
 				return nil, f
 			}
 		}
 		if e.Now().Sub(e.began) >= e.limits.Timeout {
 			return nil, e.late(ctx)
 		}
-		if err := e.Pause(ctx, min(pause, e.limits.Timeout-e.Now().Sub(e.began))); err != nil || ctx.Err() != nil {
-			return nil, e.leave(ctx)
+		pause = min(pause, e.limits.Timeout-e.Now().Sub(e.began))
+		if end, ok := ctx.Deadline(); ok && !e.Now().Add(pause).Before(end) {
+			return nil, e.leave(ctx, context.DeadlineExceeded)
+		}
+		if err := e.Pause(ctx, pause); err != nil {
+			return nil, e.leave(ctx, err)
 		}
 		pause = min(pause*3/2, maxPause)
 	}
@@ -109,9 +116,9 @@ func (e *execution) late(ctx context.Context) error {
 	return failure.Wrap(failure.QueryTimeout, context.DeadlineExceeded, "the query did not end within its time of %s: have it scan less, for instance one partition, or raise limits.timeout", e.limits.Timeout)
 }
 
-// leave is what becomes of a query whose caller has no time left, or was told to end.
-func (e *execution) leave(ctx context.Context) error {
-	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
+// leave is what becomes of a query whose caller has no time left for another look, or was told to end.
+func (e *execution) leave(ctx context.Context, why error) error {
+	late := errors.Is(why, context.DeadlineExceeded)
 	if !e.alone && late {
 		return source.ErrRunning
 	}
@@ -121,9 +128,9 @@ func (e *execution) leave(ctx context.Context) error {
 		}
 	}
 	if late {
-		return failure.Wrap(failure.QueryTimeout, ctx.Err(), "the query did not end before its caller's deadline: have it scan less, for instance one partition")
+		return failure.Wrap(failure.QueryTimeout, why, "the query did not end before its caller's deadline: have it scan less, for instance one partition")
 	}
-	return failure.Wrap(failure.SourceUnavailable, ctx.Err(), "the query was cancelled before it ended")
+	return failure.Wrap(failure.SourceUnavailable, why, "the query was cancelled before it ended")
 }
 
 // end stops the query, although its caller may have no time left.

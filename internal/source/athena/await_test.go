@@ -57,44 +57,27 @@ func (h *held) ask(ctx context.Context, t *source.Ticket) (sourcetest.Table, err
 	return sourcetest.Read(ctx, h, source.Query{SQL: "SELECT n FROM lake", Ticket: t})
 }
 
-// until ends a context's time when the held clock comes to it.
+// until is a context whose deadline comes on the held clock. What is under way then, done ends.
 func (h *held) until(t *testing.T, d time.Duration) context.Context {
-	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
-	over, end := h.now.Add(d), deadline{Context: ctx, done: make(chan struct{})}
-	t.Cleanup(cancel)
-	pause := h.Pause
-	h.Pause = func(ctx context.Context, d time.Duration) error {
-		_ = pause(ctx, d)
-		if !h.now.Before(over) && !end.ended() {
-			close(end.done)
-		}
-		return ctx.Err()
-	}
-	return end
+	return deadline{Context: t.Context(), at: h.now.Add(d), done: make(chan struct{})}
 }
 
-// deadline is a context that has ended by its deadline once done is closed.
 type deadline struct {
 	context.Context
+	at   time.Time
 	done chan struct{}
 }
 
-func (d deadline) ended() bool {
-	select {
-	case <-d.done:
-		return true
-	default:
-		return false
-	}
-}
-
-func (d deadline) Done() <-chan struct{} { return d.done }
+func (d deadline) Deadline() (time.Time, bool) { return d.at, true }
+func (d deadline) Done() <-chan struct{}       { return d.done }
 
 func (d deadline) Err() error {
-	if d.ended() {
+	select {
+	case <-d.done:
 		return context.DeadlineExceeded
+	default:
+		return nil
 	}
-	return nil
 }
 
 func TestPausesWiden(t *testing.T) {
