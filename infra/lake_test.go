@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -98,7 +99,11 @@ func TestTheWorkgroupBoundsItsQueries(t *testing.T) {
 		}
 	}
 	eachVariant(t, func(t *testing.T, _ Profile, tpl template) {
-		want(t, "workgroups without the setting", len(tpl.of(t, "AWS::Athena::WorkGroup")), 0)
+		for id, r := range tpl.Resources {
+			if r.Type == "AWS::Athena::WorkGroup" {
+				t.Errorf("%s is made without the setting", id)
+			}
+		}
 	})
 }
 
@@ -134,5 +139,26 @@ func TestSettingsOfAthena(t *testing.T) {
 			_, err := deployment(v, c.given)
 			says(t, err, c.want...)
 		})
+	}
+}
+
+// What cdk-nag finds besides are rights on all tables of the named databases, and on all objects below the named places.
+func TestCdkNagFindsOnlyPatternsBelowWhatTheSettingsName(t *testing.T) {
+	below := regexp.MustCompile(`^AwsSolutions-IAM5\[Resource::(.*:glue:.*:table/(flights|weather)/\*|.*:s3:::lake/\*|<StorageFiles[0-9A-F]+\.Arn>/queries/\*)\]$`)
+	settings := map[string]any{"athenaDatabases": "flights,weather", "athenaBuckets": "lake"}
+	found := 0
+	for _, f := range findings(t, variant{"production", ""}, settings) {
+		known := slices.ContainsFunc(accepted, func(a struct{ rule, where, stages, reason string }) bool {
+			return regexp.MustCompile(`^`+a.rule+`$`).MatchString(f.rule) && regexp.MustCompile(`^/Almanac-production`+a.where+`$`).MatchString(f.where)
+		})
+		switch {
+		case below.MatchString(f.rule):
+			found++
+		case !known:
+			t.Errorf("%s at %s", f.rule, f.where)
+		}
+	}
+	if found != 8 { // two databases, a bucket and the results, of two functions
+		t.Errorf("%d findings of such patterns, want 8", found)
 	}
 }

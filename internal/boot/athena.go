@@ -28,7 +28,7 @@ type Athena struct {
 
 // athena wires Athena.
 func (f *Function) athena(objects *s3.Client) Athena {
-	return Athena{API: sdk.NewFromConfig(f.AWS), Results: results{objects, f.Config.Local != ""}, Output: f.Config.AthenaOutput, Now: time.Now, Pause: f.Store.Pause}
+	return Athena{API: sdk.NewFromConfig(f.AWS), Results: QueryResults(objects, f.Config.Local != ""), Output: f.Config.AthenaOutput, Now: time.Now, Pause: f.Store.Pause}
 }
 
 func (a Athena) source(name string, c schedule.AthenaSource) (*athena.Source, error) {
@@ -67,6 +67,9 @@ func (s *Sources) Stop(ctx context.Context, name, workspace, id string) (source.
 	}
 	return source.Cost{}, nil
 }
+
+// QueryResults reads what Athena has written; local: on a local cloud.
+func QueryResults(objects *s3.Client, local bool) athena.Results { return results{objects, local} }
 
 // results reads what Athena has written.
 type results struct {
