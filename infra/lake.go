@@ -118,8 +118,13 @@ func (l *lake) toQuery(stack awscdk.Stack, d Deployment, s storage) []awsiam.Pol
 		buckets = append(buckets, "arn:"+*stack.Partition()+":s3:::"+bucket)
 		objects = append(objects, "arn:"+*stack.Partition()+":s3:::"+bucket+"/"+prefix+"*")
 	}
+	queries := l.workgroup
+	if !d.Profile.Cloud.ScopedQueries {
+		queries = "*"
+	}
 	return []awsiam.PolicyStatement{
-		allow([]string{l.workgroup}, "athena:StartQueryExecution", "athena:GetQueryExecution", "athena:GetQueryResults", "athena:StopQueryExecution"),
+		allow([]string{l.workgroup}, "athena:StartQueryExecution"),
+		allow([]string{queries}, "athena:GetQueryExecution", "athena:GetQueryResults", "athena:StopQueryExecution"),
 		allow(catalog, "glue:GetDatabase", "glue:GetTable", "glue:GetTables", "glue:GetPartition", "glue:GetPartitions", "glue:BatchGetPartition"),
 		allow([]string{arn(stack, "glue", "database/default")}, "glue:GetDatabase"), // Athena asks for it whatever the query names
 		allow(buckets, "s3:GetBucketLocation", "s3:ListBucket"),

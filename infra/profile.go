@@ -85,13 +85,15 @@ type Cloud struct {
 	ConfigurationSets bool
 	// Athena queries the Glue catalog.
 	Athena bool
+	// ScopedQueries authorizes what is asked about a query on the query's workgroup. The emulator authorizes it on "*".
+	ScopedQueries bool
 }
 
 // Local reports whether it runs on this machine.
 func (c Cloud) Local() bool { return c.Name != "" }
 
 var (
-	aws       = Cloud{TLS: true, ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true, HTTPAPI: true, UserPools: true, ConfigurationSets: true, Athena: true}
+	aws       = Cloud{TLS: true, ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true, HTTPAPI: true, UserPools: true, ConfigurationSets: true, Athena: true, ScopedQueries: true}
 	ministack = Cloud{Name: "ministack", HTTPAPI: true, UserPools: true, ConfigurationSets: true, Athena: true}
 	// LocalStack enforces no policies, so it gets those of AWS.
 	localstack = Cloud{Name: "localstack", ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true}

@@ -14,8 +14,13 @@ var _ source.Tester = (*Source)(nil)
 // mostTables bounds the names that a test reads.
 const mostTables = 1000
 
-// Test lists the database's tables and reads first rows. Each step is a query that is paid for, ten megabytes at least.
+// Test reads the first rows of a query, without one those of the first table that the database lists. Each step is a query
+// that is paid for, ten megabytes at least.
 func (s *Source) Test(ctx context.Context, sql string) (r source.Report) {
+	if sql != "" {
+		r.Preview(ctx, s, sql)
+		return r
+	}
 	var tables []string
 	if !r.Step("rights", func() (string, error) {
 		list := "SELECT table_name FROM information_schema.tables WHERE table_schema = '" + strings.ReplaceAll(s.Database, "'", "''") + "' ORDER BY table_name"
@@ -30,9 +35,6 @@ func (s *Source) Test(ctx context.Context, sql string) (r source.Report) {
 	}) {
 		return r
 	}
-	if sql == "" {
-		sql = fmt.Sprintf(`SELECT * FROM "%s" LIMIT %d`, strings.ReplaceAll(tables[0], `"`, `""`), source.PreviewRows)
-	}
-	r.Preview(ctx, s, sql)
+	r.Preview(ctx, s, fmt.Sprintf(`SELECT * FROM "%s" LIMIT %d`, strings.ReplaceAll(tables[0], `"`, `""`), source.PreviewRows))
 	return r
 }
