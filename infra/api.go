@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -23,7 +22,7 @@ type tokens struct {
 func newAPI(stack awscdk.Stack, d Deployment, s storage, made delivery, m months) (string, error) {
 	scope := constructs.NewConstruct(stack, jsii.String("Api"))
 	accepted := newTokens(stack, scope, d)
-	f := newAPIFunction(scope, d, s, made, m, accepted)
+	f := newAPIFunction(stack, scope, d, s, made, m, accepted)
 	output(stack, "ApiFunction", *f.FunctionName())
 	address, err := "", error(nil)
 	if d.Profile.Cloud.HTTPAPI {
@@ -50,10 +49,11 @@ func newTokens(stack awscdk.Stack, scope constructs.Construct, d Deployment) tok
 	return t
 }
 
-func newAPIFunction(scope constructs.Construct, d Deployment, s storage, made delivery, m months, accepted tokens) awslambda.Function {
+func newAPIFunction(stack awscdk.Stack, scope constructs.Construct, d Deployment, s storage, made delivery, m months, accepted tokens) awslambda.Function {
 	plan, dispatch := d.functions["snapshot-plan"], d.functions["snapshot-dispatch"]
 	environment := m.environment(map[string]string{
 		boot.EnvFilesBucket:      *s.files.BucketName(),
+		boot.EnvAthenaOutput:     s.lake.place(), // tests of sources
 		boot.EnvQueryQueue:       *made.query.queue.QueueUrl(),
 		boot.EnvDataBucket:       *s.data.BucketName(), // watermarks of months that people ask for
 		boot.EnvSnapshotsBucket:  *s.months.BucketName(),
@@ -69,7 +69,7 @@ func newAPIFunction(scope constructs.Construct, d Deployment, s storage, made de
 		Size:        d.Profile.API,
 		Reads:       true, // watermarks, and tests of sources
 		Environment: environment,
-		Rights: []awsiam.PolicyStatement{
+		Rights: append(s.lake.toQuery(stack, d, s),
 			onTable(s.schedules, "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"),
 			onIndexes(s.schedules, schema.IndexDirectory),
 			toSend(d, made.query.queue),
@@ -82,6 +82,6 @@ func newAPIFunction(scope constructs.Construct, d Deployment, s storage, made de
 			onObjects(s.data, "", "s3:GetObject"),
 			allow([]string{m.jobs}, "states:StopExecution"), // of what is cancelled
 			toAsk(plan), toAsk(dispatch),
-		},
+		),
 	})
 }

@@ -64,9 +64,9 @@ type finding struct{ rule, where string }
 
 var findingForm = regexp.MustCompile(`^(AwsSolutions-[A-Z]+[0-9]+(?:\[.*?\])?): `)
 
-func findings(t *testing.T, v variant) []finding {
+func findings(t *testing.T, v variant, change map[string]any) []finding {
 	t.Helper()
-	d, err := deployment(v, nil)
+	d, err := deployment(v, change)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestCdkNagFindsNothingButWhatIsAcceptedWithAReason(t *testing.T) {
 		if v.cloud != "" {
 			name = v.cloud
 		}
-		found := findings(t, v)
+		found := findings(t, v, nil)
 		if len(found) == 0 {
 			t.Errorf("%s: cdk-nag finds nothing at all; does it run?", v)
 		}

@@ -83,14 +83,18 @@ type Cloud struct {
 	// ConfigurationSets can be made by CloudFormation. Without one nothing is told of mails, and the topic hears only what
 	// tests publish to it.
 	ConfigurationSets bool
+	// Athena queries the Glue catalog.
+	Athena bool
+	// ScopedQueries authorizes what is asked about a query on the query's workgroup. The emulator authorizes it on "*".
+	ScopedQueries bool
 }
 
 // Local reports whether it runs on this machine.
 func (c Cloud) Local() bool { return c.Name != "" }
 
 var (
-	aws       = Cloud{TLS: true, ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true, HTTPAPI: true, UserPools: true, ConfigurationSets: true}
-	ministack = Cloud{Name: "ministack", HTTPAPI: true, UserPools: true, ConfigurationSets: true}
+	aws       = Cloud{TLS: true, ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true, HTTPAPI: true, UserPools: true, ConfigurationSets: true, Athena: true, ScopedQueries: true}
+	ministack = Cloud{Name: "ministack", HTTPAPI: true, UserPools: true, ConfigurationSets: true, Athena: true}
 	// LocalStack enforces no policies, so it gets those of AWS.
 	localstack = Cloud{Name: "localstack", ScopedMail: true, SendCoversBatch: true, BootstrapRoles: true}
 )

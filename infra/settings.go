@@ -42,6 +42,8 @@ type Settings struct {
 	Timing         schedule.Timing
 	SnapshotTiming snapshot.Timing
 
+	Lake Lake // what Athena may be asked
+
 	AlarmMail string // address that alarms are mailed to; empty: nobody subscribes to their topic
 }
 
@@ -139,6 +141,7 @@ func SettingsOf(p Profile, context func(string) any, env func(string) string) (S
 	in.alarmMail(&s)
 	in.databases(&s)
 	in.network(p, &s)
+	in.lake(p, &s)
 	in.timing(p, &s)
 	return s, in.err()
 }

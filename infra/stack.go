@@ -57,6 +57,7 @@ func NewStack(scope constructs.Construct, d Deployment) (awscdk.Stack, error) {
 	})
 	newEndpoints(stack, d.Settings.Network)
 	storage := newStorage(stack, d)
+	storage.lake = newLake(stack, d, storage.files)
 	delivery, err := newDelivery(stack, d)
 	if err != nil {
 		return nil, err

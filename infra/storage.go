@@ -20,6 +20,7 @@ type storage struct {
 	data      awss3.Bucket // what sources read
 	files     awss3.Bucket // what runs produce
 	months    awss3.Bucket // the files of snapshots, which never change
+	lake      *lake        // what Athena may be asked; nil: nothing
 }
 
 func newStorage(stack awscdk.Stack, d Deployment) storage {

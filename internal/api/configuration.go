@@ -63,6 +63,7 @@ type SourceView struct {
 	Engine     string                   `json:"engine"`
 	Object     string                   `json:"object,omitempty" doc:"the file's key in the data bucket; only for those who may change the source"`
 	Postgres   *schedule.PostgresSource `json:"postgres,omitempty" doc:"where the database is; only for those who may change the source"`
+	Athena     *schedule.AthenaSource   `json:"athena,omitempty" doc:"the catalog's database; only for those who may change the source"`
 	Workspaces []string                 `json:"workspaces" doc:"who may use it, of those that you may see; * for all"`
 }
 
@@ -83,7 +84,7 @@ func (s *server) listSources(ctx context.Context, _ *struct{}) (*list[SourceView
 // sourceView leaves out the workspaces that the caller may not see, and where the data are for all but those who are
 // administrators of each workspace that it serves.
 func sourceView(c schedule.SourceConfig, id Identity) SourceView {
-	v := SourceView{Name: c.Name, Engine: c.Engine, Object: c.Object, Postgres: c.Postgres}
+	v := SourceView{Name: c.Name, Engine: c.Engine, Object: c.Object, Postgres: c.Postgres, Athena: c.Athena}
 	for _, w := range c.Workspaces {
 		right := id.Everywhere()
 		if w != everyWorkspace {
@@ -93,7 +94,7 @@ func sourceView(c schedule.SourceConfig, id Identity) SourceView {
 			v.Workspaces = append(v.Workspaces, w)
 		}
 		if right < routes.Admin {
-			v.Object, v.Postgres = "", nil
+			v.Object, v.Postgres, v.Athena = "", nil, nil
 		}
 	}
 	return v
@@ -124,8 +125,9 @@ func (s *server) putSource(ctx context.Context, in *struct {
 			touched = append(touched, row.Workspaces...)
 		}
 	}
-	// A database is signed in to with a secret that the functions may read: whoever names the host is told it.
-	if c.Postgres != nil {
+	// A database is signed in to with a secret that the functions may read: whoever names the host is told it. What Athena
+	// may read is the functions' right as well, and each query is paid for.
+	if c.Postgres != nil || c.Athena != nil {
 		touched = append(touched, everyWorkspace)
 	}
 	if err := administers(ctx, touched); err != nil {

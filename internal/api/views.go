@@ -149,6 +149,7 @@ type RunView struct {
 	Yields       int            `json:"yields"`
 	Submitted    int            `json:"submitted"`
 	Skipped      int            `json:"skipped"`
+	Query        *QueryView     `json:"query,omitempty" doc:"the latest query that went on without its caller"`
 	File         *FileView      `json:"file,omitempty"`
 	Error        *ErrorView     `json:"error,omitempty"`
 	Stop         *StopView      `json:"stop,omitempty"`
@@ -157,12 +158,23 @@ type RunView struct {
 	SettledAt    *time.Time     `json:"settled_at,omitempty"`
 }
 
+// QueryView is a run's query at an engine that goes on by itself (Athena), and what all queries of the run have cost.
+type QueryView struct {
+	ID      string  `json:"id" doc:"the engine's own"`
+	Number  int     `json:"number" doc:"of the run's queries; another one is asked where one ended without a result"`
+	Scanned int64   `json:"bytes_scanned" doc:"by all queries of the run that have ended"`
+	CostUSD float64 `json:"cost_usd" doc:"at the engine's list price"`
+}
+
 func runView(r schedule.Run) RunView {
 	v := RunView{
 		ID: r.ID(), Schedule: r.Schedule, Workspace: r.Workspace, Nominal: r.Nominal, Manual: r.Manual, RequestedBy: r.RequestedBy, RetryOf: r.RetryOf,
 		Version: r.Version, State: string(r.State), Attempts: r.Attempts, AttemptsLeft: r.AttemptsLeft, Yields: r.Yields,
 		Submitted: r.Submitted, Skipped: r.SkippedN, CreatedAt: instant(r.CreatedAt), SettledAt: instant(r.SettledAt),
 		LinksRevoked: instant(r.LinksRevoked), Groups: r.Groups,
+	}
+	if r.QueryID != "" {
+		v.Query = &QueryView{r.QueryID, r.QueryNumber, r.QueryCost.Scanned, float64(r.QueryCost.Micros) / 1e6}
 	}
 	if f := r.File; f != nil {
 		v.File = &FileView{f.Name, f.Rows, f.Bytes, f.SHA256, instant(f.DataAsOf), instant(r.FileExpires), instant(r.LinkExpires)}

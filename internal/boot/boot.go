@@ -155,7 +155,7 @@ func (f *Function) Deliverer() (*schedule.Deliverer, error) {
 
 // sources are those of the data bucket and of databases.
 func (f *Function) sources(objects *s3.Client) *Sources {
-	return &Sources{Configs: f.Store, Postgres: Postgres{Secrets: &signin.Secrets{API: secretsmanager.NewFromConfig(f.AWS)}, AWS: f.AWS, Local: f.Config.Local != ""},
+	return &Sources{Configs: f.Store, Postgres: Postgres{Secrets: &signin.Secrets{API: secretsmanager.NewFromConfig(f.AWS)}, AWS: f.AWS, Local: f.Config.Local != ""}, Athena: f.athena(objects),
 		SQLite: &sqlite.Fetcher{Bucket: &databucket.Bucket{API: objects, Name: f.Config.DataBucket}, Dir: filepath.Join(os.TempDir(), "almanac-sources", f.Config.DataBucket), Defaults: source.Defaults, Now: time.Now}}
 }
 

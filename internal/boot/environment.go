@@ -17,6 +17,7 @@ const (
 	EnvSchedulesTable = "SCHEDULES_TABLE"  // table name
 	EnvDataBucket     = "DATA_BUCKET"      // source data files
 	EnvFilesBucket    = "FILES_BUCKET"     // produced files
+	EnvAthenaOutput   = "ATHENA_OUTPUT"    // where Athena leaves results, such as s3://files/queries/; empty: no source may be Athena's
 	EnvQueryQueue     = "QUERY_RUNS_QUEUE" // URL
 	EnvMailFrom       = "MAIL_FROM"        // verified SES identity
 	EnvMailName       = "MAIL_NAME"        // display name of the sender
@@ -50,6 +51,7 @@ type Config struct {
 	SchedulesTable  string
 	DataBucket      string
 	FilesBucket     string
+	AthenaOutput    string
 	QueryQueue      string
 	MailFrom        string
 	MailName        string
@@ -88,7 +90,7 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 	}
 	c := Config{
 		Stage: get(EnvStage), Local: get(EnvLocal), SchedulesTable: get(EnvSchedulesTable), DataBucket: get(EnvDataBucket),
-		FilesBucket: get(EnvFilesBucket), QueryQueue: get(EnvQueryQueue), MailFrom: get(EnvMailFrom), MailName: get(EnvMailName),
+		FilesBucket: get(EnvFilesBucket), AthenaOutput: get(EnvAthenaOutput), QueryQueue: get(EnvQueryQueue), MailFrom: get(EnvMailFrom), MailName: get(EnvMailName),
 		MailSet: get(EnvMailSet), Account: get(EnvAccount),
 		PublicURL: strings.TrimRight(get(EnvPublicURL), "/"), SecretPrefix: get(EnvSecretPrefix), Metrics: get(EnvMetrics),
 		Endpoint: get("AWS_ENDPOINT_URL"), Issuer: get(EnvIssuer), Audience: list(get(EnvAudience)),
@@ -100,6 +102,9 @@ func Environment(get func(string) string, need ...string) (Config, error) {
 	}
 	if c.PublicURL != "" && !strings.HasPrefix(c.PublicURL, "https://") && c.Local == "" {
 		bad(EnvPublicURL, c.PublicURL, "an https address outside the local profile")
+	}
+	if c.AthenaOutput != "" && (!strings.HasPrefix(c.AthenaOutput, "s3://") || !strings.HasSuffix(c.AthenaOutput, "/")) {
+		bad(EnvAthenaOutput, c.AthenaOutput, "a place in S3 that ends in a slash, such as s3://files/queries/")
 	}
 	if c.Account != "" && (len(c.Account) != 12 || strings.Trim(c.Account, "0123456789") != "") {
 		bad(EnvAccount, c.Account, "an account's id, twelve digits")

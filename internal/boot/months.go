@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"almanac/internal/artifact"
+	"almanac/internal/input"
 	"almanac/internal/jobs"
 	"almanac/internal/schedule"
 	"almanac/internal/snapshot"
@@ -61,6 +62,9 @@ func (f *Function) serves(ctx context.Context, source, workspace string) (bool, 
 	c, err := f.Store.Source(ctx, source)
 	if errors.Is(err, schedule.ErrNotFound) {
 		return false, nil
+	}
+	if err == nil && c.Engine == schedule.EngineAthena {
+		return false, input.Problems{input.Wrong("source", input.Quote(source), "a source that can be held at one version, of engine sqlite or postgres: this one is Athena's")}
 	}
 	return err == nil && c.Serves(workspace), err
 }

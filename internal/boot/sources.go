@@ -22,6 +22,7 @@ type Sources struct {
 	}
 	SQLite   *sqlite.Fetcher
 	Postgres Postgres
+	Athena   Athena
 }
 
 // Postgres is what sources of that engine need besides their configuration.
@@ -93,8 +94,14 @@ func (s *Sources) engine(cfg schedule.SourceConfig) (engine, error) {
 		return s.SQLite.Source(cfg.Object), nil
 	case cfg.Engine == schedule.EnginePostgres && cfg.Postgres != nil:
 		return s.Postgres.source(cfg.Name, *cfg.Postgres)
+	case cfg.Engine == schedule.EngineAthena && cfg.Athena != nil:
+		a, err := s.Athena.source(cfg.Name, *cfg.Athena)
+		if err != nil {
+			return nil, err
+		}
+		return unheld{a, cfg.Name}, nil
 	}
-	return nil, failure.New(failure.SourceUnknown, `source %q has engine %q; want "sqlite" or "postgres"`, cfg.Name, cfg.Engine)
+	return nil, failure.New(failure.SourceUnknown, `source %q has engine %q; want "sqlite", "postgres" or "athena"`, cfg.Name, cfg.Engine)
 }
 
 func (p Postgres) source(name string, c schedule.PostgresSource) (engine, error) {

@@ -17,6 +17,9 @@ const (
 	QueryTooManyBytes  Code = "query_too_many_bytes"
 	ParameterInvalid   Code = "parameter_invalid"
 
+	// internal/source/athena
+	QueryScansTooMuch Code = "query_scans_too_much"
+
 	// internal/artifact
 	FileTooLarge     Code = "file_too_large"
 	FileUnavailable  Code = "file_unavailable"
@@ -81,6 +84,7 @@ var Table = []Entry{
 	{Code: QueryTooManyRows, Owner: "source", Class: Refusal, Meaning: "the query returned more rows than its limit", Remedy: "narrow the query or raise `limits.rows`"},
 	{Code: QueryTooManyBytes, Owner: "source", Class: Refusal, Meaning: "the query returned more bytes than its limit", Remedy: "narrow the query or raise `limits.bytes`"},
 	{Code: ParameterInvalid, Owner: "source", Class: Refusal, Meaning: "the query and the definition disagree about parameters", Remedy: "declare each parameter that the query uses"},
+	{Code: QueryScansTooMuch, Owner: "source/athena", Class: Refusal, Meaning: "the query scanned more bytes than its source or workgroup allows", Remedy: "narrow the query to fewer partitions or columns, or raise the source's `scan_limit` or the workgroup's limit"},
 
 	{Code: FileTooLarge, Owner: "artifact", Class: Refusal, Meaning: "the file grew beyond its limit", Remedy: "narrow the query or raise `limits.bytes`"},
 	{Code: FileUnavailable, Owner: "artifact", Class: Passing, Meaning: "the file could not be written or read", Remedy: "none: tried again by itself"},

@@ -1,4 +1,4 @@
-// Package memcloud holds in-memory stand-ins for DynamoDB, S3 and SQS that
+// Package memcloud holds in-memory stand-ins for DynamoDB, S3, SQS and Athena that
 // take and return the request and response types of aws-sdk-go-v2. They are
 // for tests and for the fault simulation: the real store, with its real
 // expressions, runs on them without a network, under a clock that the test

@@ -7,6 +7,7 @@ import (
 	"almanac/internal/calendar"
 	"almanac/internal/channel"
 	"almanac/internal/schema"
+	"almanac/internal/source"
 )
 
 // Definition is one immutable version of a schedule, as a person writes it. Runs name the version that they were
@@ -170,7 +171,8 @@ type Run struct {
 	LinksRevoked time.Time // wall time at which a person took all its links back, those of later recipients too; zero: nobody did
 	QueryNumber  int
 	QueryID      string
-	QueryEnded   bool
+	QueryEnded   bool        // it has ended without a result, for a reason that may pass
+	QueryCost    source.Cost // of all its queries that have ended
 	ErrorCode    string
 	ErrorText    string
 	StopBy       string

@@ -26,6 +26,7 @@ type DeliverLedger interface {
 	Release(ctx context.Context, r Run, l Lease, f *failure.Failure, visible time.Duration) error
 	Yield(ctx context.Context, r Run, l Lease, maxYields int, why string) error
 	RecordFile(ctx context.Context, r Run, l Lease, f RecordedFile) error
+	RecordQuery(ctx context.Context, r Run, l Lease, id string) error
 	// Conclude settles, and returns the notices that the settle put. The sweep looks at them from l.Wake on.
 	Conclude(ctx context.Context, r Run, l Lease, o Outcome) (put []Notice, err error)
 
@@ -116,21 +117,23 @@ func (d *Deliverer) Handle(ctx context.Context, body string) Disposition {
 // work is one message's way through the consumer.
 type work struct {
 	*Deliverer
-	id     string
-	log    *slog.Logger
-	run    Run
-	lease  Lease
-	over   time.Time // the invocation's deadline
-	def    Version
-	all    []Target        // the run's recipients, once somebody asked
-	next   *time.Time      // the occurrence after this one, once somebody asked
-	live   map[string]bool // recipients of the schedule's present version, by target key; nil: all of the run's
-	fresh  bool            // something was recorded since begin
-	unsure bool            // whether a file was recorded: the reply was lost, and so was the read after it
-	bytes  []byte          // the file's content, read once where it is attached
-	put    []Notice        // what the settle has to tell
-	rest   map[string]int  // how many this attempt has yet to ask, by channel
-	turns  map[string]*turns
+	id       string
+	log      *slog.Logger
+	run      Run
+	lease    Lease
+	over     time.Time // the invocation's deadline
+	def      Version
+	all      []Target        // the run's recipients, once somebody asked
+	next     *time.Time      // the occurrence after this one, once somebody asked
+	live     map[string]bool // recipients of the schedule's present version, by target key; nil: all of the run's
+	fresh    bool            // something was recorded since begin
+	cost     source.Cost     // of queries, not yet counted
+	answered bool            // the run's query is known to have ended
+	unsure   bool            // whether a file was recorded: the reply was lost, and so was the read after it
+	bytes    []byte          // the file's content, read once where it is attached
+	put      []Notice        // what the settle has to tell
+	rest     map[string]int  // how many this attempt has yet to ask, by channel
+	turns    map[string]*turns
 }
 
 var errLost = errors.New("another worker holds the run")
@@ -281,6 +284,7 @@ func (w *work) release(ctx context.Context, f *failure.Failure, cause error) (Di
 	if err := w.Ledger.Release(ctx, w.run, l, f, visible); err != nil {
 		return done, w.settleLost(err)
 	}
+	w.charged()
 	return again(visible), nil
 }
 
@@ -324,6 +328,7 @@ func (w *work) settle(ctx context.Context, o Outcome) error {
 		return err
 	}
 	w.put = put
+	w.charged()
 	row, _ := Runs.Next(w.run.State, o.Event)
 	w.Count("runs_settled", 1, string(row.To), string(o.Code))
 	w.log.Info("run settled", "state", row.To, "code", o.Code, "submitted", o.Submitted, "skipped", o.Skipped)

@@ -45,6 +45,7 @@ func (w *work) fail(ctx context.Context, f *failure.Failure) error {
 	if err := w.complete(ctx); err != nil {
 		return err
 	}
+	w.stopQuery(ctx)
 	o := Outcome{Event: Fail, Code: f.Code, Message: f.Message}
 	if w.run.File != nil {
 		all, err := w.everyone(ctx)

@@ -30,7 +30,13 @@ func (w *work) produce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, err := w.Sources.Open(ctx, w.def.Source, w.def.Workspace, source.Query{SQL: w.def.Query, Params: params, Limits: limits})
+	ticket := w.ticket()
+	rows, err := w.Sources.Open(ctx, w.def.Source, w.def.Workspace, source.Query{SQL: w.def.Query, Params: params, Limits: limits, Ticket: ticket})
+	w.learn(ticket)
+	if errors.Is(err, source.ErrRunning) {
+		// Its engine is what makes progress: the wait for it costs no attempt.
+		return yielded{"the query is still running"}
+	}
 	if err != nil {
 		return w.timely(ctx, err)
 	}
@@ -69,6 +75,7 @@ func (w *work) produce(ctx context.Context) error {
 		return err
 	}
 	w.run.File, w.fresh = &file, true
+	w.charged()
 	w.log.Info("file recorded", "rows", file.Rows, "bytes", file.Bytes, "sha256", file.SHA256, "ms", w.Clocks.Wall().Sub(began).Milliseconds())
 	w.Count("file_bytes", int(file.Bytes), "", w.def.File.Kind)
 	return nil

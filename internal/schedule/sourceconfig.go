@@ -18,14 +18,16 @@ import (
 const (
 	EngineSQLite   = "sqlite"
 	EnginePostgres = "postgres"
+	EngineAthena   = "athena"
 )
 
 // SourceConfig says where a named source is.
 type SourceConfig struct {
 	Name       string          `json:"name"`
-	Engine     string          `json:"engine"`             // "sqlite" or "postgres"
+	Engine     string          `json:"engine"`             // "sqlite", "postgres" or "athena"
 	Object     string          `json:"object,omitempty"`   // sqlite: key in the data bucket
 	Postgres   *PostgresSource `json:"postgres,omitempty"` // postgres
+	Athena     *AthenaSource   `json:"athena,omitempty"`   // athena
 	Workspaces []string        `json:"workspaces"`         // who may use it; "*" for all
 }
 
@@ -60,6 +62,9 @@ func (s SourceConfig) Place() string {
 	if p := s.Postgres; p != nil {
 		return p.Address() + "/" + p.Database
 	}
+	if a := s.Athena; a != nil {
+		return a.catalog() + "." + a.Database
+	}
 	return s.Object
 }
 
@@ -89,6 +94,9 @@ func (s SourceConfig) Check() Problems {
 		if s.Postgres != nil {
 			c.Bad("postgres", "given", `nothing beside engine "sqlite"`)
 		}
+		if s.Athena != nil {
+			c.Bad("athena", "given", `nothing beside engine "sqlite"`)
+		}
 	case EnginePostgres:
 		if s.Object != "" {
 			c.Bad("object", input.Quote(s.Object), `nothing beside engine "postgres"`)
@@ -98,8 +106,13 @@ func (s SourceConfig) Check() Problems {
 		} else {
 			s.Postgres.check(&c)
 		}
+		if s.Athena != nil {
+			c.Bad("athena", "given", `nothing beside engine "postgres"`)
+		}
+	case EngineAthena:
+		s.checkAthena(&c)
 	default:
-		c.Bad("engine", input.Quote(s.Engine), `"sqlite" or "postgres"`)
+		c.Bad("engine", input.Quote(s.Engine), `"sqlite", "postgres" or "athena"`)
 	}
 	c.workspaces(s.Workspaces)
 	return c.Problems

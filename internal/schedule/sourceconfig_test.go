@@ -40,6 +40,9 @@ func TestSourceFields(t *testing.T) {
 		return schedule.SourceConfig{Name: "orders", Engine: "postgres", Workspaces: []string{"*"}, Postgres: &schedule.PostgresSource{Host: "db.example.com", Port: 5433, Database: "orders", Secret: secretARN,
 			TLS: "verify-full", CA: ca + ca, SearchPath: []string{"reports", `odd "one`}}}
 	}
+	lake := func() schedule.SourceConfig {
+		return schedule.SourceConfig{Name: "lake", Engine: "athena", Workspaces: []string{"*"}, Athena: &schedule.AthenaSource{Workgroup: "almanac-production", Catalog: "s3tablescatalog/lake", Database: "lake", ScanLimit: 10_000_000}}
+	}
 	for _, row := range []struct {
 		name   string
 		of     func() schedule.SourceConfig
@@ -48,13 +51,26 @@ func TestSourceFields(t *testing.T) {
 	}{
 		{"name absent", file, func(s *schedule.SourceConfig) { s.Name = "" }, []string{"name is missing"}},
 		{"name hostile", file, func(s *schedule.SourceConfig) { s.Name = "a b" }, []string{`name is "a b"`}},
-		{"engine absent", file, func(s *schedule.SourceConfig) { s.Engine = "" }, []string{"engine is missing", `"sqlite" or "postgres"`}},
+		{"engine absent", file, func(s *schedule.SourceConfig) { s.Engine = "" }, []string{"engine is missing", `"sqlite", "postgres" or "athena"`}},
 		{"engine unknown", file, func(s *schedule.SourceConfig) { s.Engine = "oracle" }, []string{`engine is "oracle"`}},
 		{"object absent", file, func(s *schedule.SourceConfig) { s.Object = "" }, []string{"object is missing"}},
 		{"object hostile", file, func(s *schedule.SourceConfig) { s.Object = "../x" }, []string{`object is "../x"`}},
 		{"object absolute", file, func(s *schedule.SourceConfig) { s.Object = "/x" }, []string{`object is "/x"`}},
 		{"object too long", file, func(s *schedule.SourceConfig) { s.Object = strings.Repeat("x", 513) }, []string{"object is"}},
 		{"a file with a database", file, func(s *schedule.SourceConfig) { s.Postgres = &schedule.PostgresSource{} }, []string{"postgres is given", `nothing beside engine "sqlite"`}},
+		{"a file with a catalog", file, func(s *schedule.SourceConfig) { s.Athena = &schedule.AthenaSource{} }, []string{"athena is given", `nothing beside engine "sqlite"`}},
+		{"a database with a catalog", database, func(s *schedule.SourceConfig) { s.Athena = &schedule.AthenaSource{} }, []string{"athena is given", `nothing beside engine "postgres"`}},
+		{"athena absent", lake, func(s *schedule.SourceConfig) { s.Athena = nil }, []string{"athena is missing", "workgroup and database"}},
+		{"athena with a file", lake, func(s *schedule.SourceConfig) { s.Object = "a.sqlite" }, []string{`object is "a.sqlite"`, `nothing beside engine "athena"`}},
+		{"athena with a database", lake, func(s *schedule.SourceConfig) { s.Postgres = &schedule.PostgresSource{} }, []string{"postgres is given"}},
+		{"workgroup absent", lake, func(s *schedule.SourceConfig) { s.Athena.Workgroup = "" }, []string{"athena.workgroup is missing"}},
+		{"workgroup hostile", lake, func(s *schedule.SourceConfig) { s.Athena.Workgroup = "a b" }, []string{`athena.workgroup is "a b"`, "almanac-production"}},
+		{"catalog hostile", lake, func(s *schedule.SourceConfig) { s.Athena.Catalog = `a"; b` }, []string{`athena.catalog is`}},
+		{"database absent", lake, func(s *schedule.SourceConfig) { s.Athena.Database = "" }, []string{"athena.database is missing"}},
+		{"database hostile", lake, func(s *schedule.SourceConfig) { s.Athena.Database = "a.b" }, []string{`athena.database is "a.b"`}},
+		{"scan_limit negative", lake, func(s *schedule.SourceConfig) { s.Athena.ScanLimit = -1 }, []string{"athena.scan_limit is -1", "10000000 to"}},
+		{"scan_limit too small", lake, func(s *schedule.SourceConfig) { s.Athena.ScanLimit = 9_999_999 }, []string{"athena.scan_limit is 9999999"}},
+		{"scan_limit too large", lake, func(s *schedule.SourceConfig) { s.Athena.ScanLimit = 1<<50 + 1 }, []string{"athena.scan_limit is"}},
 		{"workspaces absent", file, func(s *schedule.SourceConfig) { s.Workspaces = nil }, []string{"workspaces is missing", `"*"`}},
 		{"workspace hostile", file, func(s *schedule.SourceConfig) { s.Workspaces = []string{"*", "a#b"} }, []string{`workspaces[1] is "a#b"`}},
 

@@ -249,7 +249,7 @@ func (c *checker) notices(d Definition) {
 const (
 	MaxRows     = 1_000_000_000
 	MaxBytes    = 5 << 30
-	MaxTimeout  = 15 * time.Minute
+	MaxTimeout  = 4 * time.Hour // what Athena allows a query at most; other engines end with their function
 	MinLinkLife = time.Second
 )
 
@@ -262,7 +262,7 @@ func (c *checker) limits(l DefinitionLimit) {
 	}
 	if l.Timeout != "" {
 		if d, err := time.ParseDuration(l.Timeout); err != nil || d <= 0 || d > MaxTimeout {
-			c.Bad("limits.timeout", input.Quote(l.Timeout), `a duration such as "90s", more than 0 and at most 15m`)
+			c.Bad("limits.timeout", input.Quote(l.Timeout), `a duration such as "90s", more than 0 and at most 4h`)
 		}
 	}
 }

@@ -184,7 +184,7 @@ func TestDefinitionFields(t *testing.T) {
 		{"limit of rows wrong type", with("limits.rows", "many"), []string{"rows is a string", "want a number"}},
 		{"limit of bytes negative", with("limits.bytes", -5), []string{"limits.bytes is -5"}},
 		{"limit of bytes out of range", with("limits.bytes", 5<<30+1), []string{"limits.bytes is 5368709121", "5 GiB"}},
-		{"limit of time out of range", with("limits.timeout", "15m1s"), []string{`limits.timeout is "15m1s"`, "at most 15m"}},
+		{"limit of time out of range", with("limits.timeout", "4h1s"), []string{`limits.timeout is "4h1s"`, "at most 4h"}},
 		{"limit of time", with("limits.timeout", "soon"), []string{`limits.timeout is "soon"`, `"90s"`}},
 		{"limit of time negative", with("limits.timeout", "-1s"), []string{`limits.timeout is "-1s"`}},
 		{"pause after, wrong type", with("pause_after_failures", "10"), []string{"pause_after_failures is a string", "want a number"}},
@@ -383,7 +383,7 @@ func TestParseTiming(t *testing.T) {
 // TestBoundsAreWithin: what stands at a bound is taken, and so is text of any script.
 func TestBoundsAreWithin(t *testing.T) {
 	m := sample()
-	with("limits", map[string]any{"rows": schedule.MaxRows, "bytes": schedule.MaxBytes, "timeout": "15m"})(m)
+	with("limits", map[string]any{"rows": schedule.MaxRows, "bytes": schedule.MaxBytes, "timeout": "4h"})(m)
 	with("file.link_life", "1s")(m)
 	for _, name := range []string{"Délais", "遅延便", "رحلات متأخرة", "👩‍✈️ late", "e\u0301", "—"} {
 		with("name", name)(m)

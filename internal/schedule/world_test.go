@@ -77,12 +77,13 @@ type world struct {
 	ticked time.Time
 	counts map[string]int
 
-	db    *memcloud.Dynamo
-	s3    *memcloud.S3
-	sqs   *memcloud.SQS
-	store *store.Store
-	queue *queue.Queue
-	dlq   string
+	db     *memcloud.Dynamo
+	s3     *memcloud.S3
+	sqs    *memcloud.SQS
+	athena *memcloud.Athena
+	store  *store.Store
+	queue  *queue.Queue
+	dlq    string
 
 	mail  *mailbox
 	hooks *receivers
@@ -139,7 +140,8 @@ func (w *world) must(err error) {
 // cloud makes the table, the buckets and the two queues as the stack does.
 func (w *world) cloud() {
 	w.db, w.s3, w.sqs = memcloud.NewDynamo(w.wall), memcloud.NewS3(w.wall), memcloud.NewSQS(w.wall)
-	w.db.Hooks, w.s3.Hooks, w.sqs.Hooks = w.hooked(), w.hooked(), w.hooked()
+	w.athena = memcloud.NewAthena(w.wall, w.s3)
+	w.db.Hooks, w.s3.Hooks, w.sqs.Hooks, w.athena.Hooks = w.hooked(), w.hooked(), w.hooked(), w.hooked()
 	attributes := []dynamotypes.AttributeDefinition{}
 	keys := func(names ...string) (out []dynamotypes.KeySchemaElement) {
 		for i, n := range names {
@@ -215,7 +217,7 @@ func (w *world) wire() {
 // sandbox gives the invocations to come a process of their own: a held one keeps its folder of data files to itself.
 func (w *world) sandbox() {
 	d := *w.deliverer
-	d.Sources = &boot.Sources{Configs: w.store, SQLite: &sqlite.Fetcher{Bucket: &databucket.Bucket{API: w.s3, Name: "data"},
+	d.Sources = &boot.Sources{Configs: w.store, Athena: boot.Athena{API: w.athena, Results: lakeResults{w.s3}, Output: "s3://files/queries/", Now: w.wall, Pause: w.pause}, SQLite: &sqlite.Fetcher{Bucket: &databucket.Bucket{API: w.s3, Name: "data"},
 		Dir: filepath.Join(w.t.TempDir(), "sources"), Defaults: source.Defaults, Now: w.wall}}
 	w.deliverer = &d
 }

@@ -47,12 +47,13 @@ var background = context.Background()
 // cloud makes tables, buckets, queues and the state machine, as the stack does.
 func (w *World) cloud() {
 	w.DB, w.S3, w.SQS, w.Steps = memcloud.NewDynamo(w.Now), memcloud.NewS3(w.Now), memcloud.NewSQS(w.Now), memcloud.NewStates(w.Now, machineARN)
-	w.DB.Hooks, w.S3.Hooks, w.SQS.Hooks, w.Steps.Hooks = w.hooks(), w.hooks(), w.hooks(), w.hooks()
+	w.Athena = memcloud.NewAthena(w.Now, w.S3)
+	w.DB.Hooks, w.S3.Hooks, w.SQS.Hooks, w.Steps.Hooks, w.Athena.Hooks = w.hooks(), w.hooks(), w.hooks(), w.hooks(), w.hooks()
 	for _, in := range []*dynamodb.CreateTableInput{storetest.TableInput(Schedules), storetest.SnapshotsTableInput(Snapshots)} {
 		_, err := w.DB.CreateTable(background, in)
 		w.must(err)
 	}
-	for _, b := range []string{FileBucket, MonthFiles} {
+	for _, b := range []string{FileBucket, MonthFiles, lakeBucket} {
 		_, err := w.S3.CreateBucket(background, &s3.CreateBucketInput{Bucket: aws.String(b)})
 		w.must(err)
 	}

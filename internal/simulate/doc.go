@@ -9,7 +9,7 @@
 //
 // How to add to it:
 //
-//   - An outside call: none of DynamoDB, S3, SQS and Step Functions needs anything, the clouds' hooks park it. A client of
+//   - An outside call: none of DynamoDB, S3, SQS, Step Functions and Athena needs anything, the clouds' hooks park it. A client of
 //     another kind goes through World.outside, as the mailbox does.
 //   - A transition or a handler: wire it in functions.go, let events.go start it, and add a scenario that goes through it
 //     to the tables in scenarios_*.go. Faults at each of its calls, pairs, random schedules and mutants then follow by

@@ -14,6 +14,7 @@ import (
 	"almanac/internal/schema"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/athena"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -91,7 +92,7 @@ func (c *Call) String() string {
 // Writes reports whether the call may change something outside.
 func (c *Call) Writes() bool {
 	_, operation, _ := strings.Cut(c.Name, ".")
-	return !slices.Contains([]string{"GetItem", "BatchGetItem", "Query", "GetObject", "HeadObject", "ListObjectsV2", "DescribeExecution", "GetQueueAttributes", "Open", "View", "Next", "Read"}, operation)
+	return !slices.Contains([]string{"GetItem", "BatchGetItem", "Query", "GetObject", "HeadObject", "ListObjectsV2", "DescribeExecution", "GetQueueAttributes", "GetQueryExecution", "GetQueryResults", "Open", "View", "Next", "Read"}, operation)
 }
 
 var (
@@ -102,7 +103,7 @@ var (
 // refusal is what a service answers that takes no more.
 func refusal(name string) error {
 	code := map[string]string{memcloud.ServiceDynamoDB: "ThrottlingException", memcloud.ServiceS3: "SlowDown", memcloud.ServiceSQS: "RequestThrottled",
-		memcloud.ServiceStates: "ThrottlingException", "Lambda": "TooManyRequestsException", "SES": "Throttling"}[service(name)]
+		memcloud.ServiceStates: "ThrottlingException", memcloud.ServiceAthena: "TooManyRequestsException", "Lambda": "TooManyRequestsException", "SES": "Throttling"}[service(name)]
 	return &smithy.GenericAPIError{Code: code, Message: "Rate exceeded", Fault: smithy.FaultServer}
 }
 
@@ -150,6 +151,14 @@ func keyOf(input any) string {
 		return aws.ToString(in.Prefix)
 	case *sfn.StartExecutionInput:
 		return *in.Name
+	case *athena.StartQueryExecutionInput:
+		return *in.ClientRequestToken
+	case *athena.GetQueryExecutionInput:
+		return *in.QueryExecutionId
+	case *athena.GetQueryResultsInput:
+		return *in.QueryExecutionId
+	case *athena.StopQueryExecutionInput:
+		return *in.QueryExecutionId
 	}
 	return ""
 }

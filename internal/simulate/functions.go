@@ -110,7 +110,7 @@ func (t Kit) Deliverer() *schedule.Deliverer {
 	d.Channels = map[string]channel.Channel{channel.Email: mail, channel.Webhook: hook}
 	d.Notices = map[string]channel.Announcer{channel.Email: mail, channel.Webhook: hook}
 	d.Files = files{&bucket.Store{API: t.w.S3, Bucket: FileBucket, Pause: t.k.backoff}}
-	d.Sources = t.w.Data
+	d.Sources = lakes{t.w.Data, t}
 	d.Links = "https://almanac.example"
 	d.Pace = schedule.Pace{Times: t.Store(), Rates: map[string]int{channel.Email: t.w.MailRate}, Pause: t.k.pause}
 	d.Allowed = boot.AllowList(nil)

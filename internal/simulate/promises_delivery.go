@@ -37,6 +37,7 @@ var (
 		{"every run settles, within its attempts and its time", true, everyRunSettled},
 		{"submissions say what their receivers know", true, receiversAgree},
 		{"every notice is told", true, everyNoticeTold},
+		{"a run's query is paid for once", true, queriesPaidOnce},
 	}
 )
 

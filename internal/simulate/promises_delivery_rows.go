@@ -67,14 +67,14 @@ var runEvents = []shape[schedule.RunEvent]{
 	{schedule.Begin, func(old, new Row) bool { return stateNow(old) == schedule.Queued && stateNow(new) == schedule.Running }, begun, takenLease},
 	{schedule.Resume, bumped(schema.Attempts, 1), begun, takenLease},
 	{"settle", func(old, new Row) bool { return settled(new) && !settled(old) }, []string{schema.State, schema.LeaseOwner, schema.LeaseEnd, schema.WakeAt, schema.OpenShard, schema.SettledAt,
-		schema.SettledBy, schema.Submitted, schema.Skipped, schema.ErrorCode, schema.ErrorText, schema.History, schema.Timeline}, byHolder},
+		schema.SettledBy, schema.Submitted, schema.Skipped, schema.ErrorCode, schema.ErrorText, schema.History, schema.Timeline, schema.QueryScanned, schema.QueryMicros}, byHolder},
 	{schedule.Yield, bumped(schema.Yields, 1), []string{schema.LeaseOwner, schema.LeaseEnd, schema.WakeAt, schema.Yields, schema.AttemptsLeft, schema.Timeline}, nil},
 	{schedule.Release, func(old, new Row) bool {
 		return Text(old, schema.LeaseOwner) != "" && Text(new, schema.LeaseOwner) == ""
 	},
-		[]string{schema.LeaseOwner, schema.LeaseEnd, schema.WakeAt, schema.ErrorCode, schema.ErrorText, schema.Timeline}, nil},
+		[]string{schema.LeaseOwner, schema.LeaseEnd, schema.WakeAt, schema.ErrorCode, schema.ErrorText, schema.Timeline, schema.QueryEnded, schema.QueryScanned, schema.QueryMicros}, nil},
 	{schedule.Reoffer, bumped(schema.Offers, 1), []string{schema.WakeAt, schema.Offers, schema.DeadLetters, schema.Timeline}, unheld},
-	{schedule.RecordFile, appears(schema.File), []string{schema.File, schema.FileExpires, schema.LinkExpires, schema.Timeline}, nil},
+	{schedule.RecordFile, appears(schema.File), []string{schema.File, schema.FileExpires, schema.LinkExpires, schema.Timeline, schema.QueryScanned, schema.QueryMicros}, nil},
 	{schedule.RecordQuery, bumped(schema.QueryNumber, 1), []string{schema.QueryNumber, schema.QueryID, schema.QueryEnded, schema.Timeline}, nil},
 	{schedule.AskToStop, appears(schema.StopBy), []string{schema.StopBy, schema.StopWhy, schema.Timeline}, nil},
 	{"", appears(schema.LinksRevoked), []string{schema.LinksRevoked, schema.Timeline}, nil},

@@ -12,6 +12,8 @@ import (
 
 	lambdaevents "github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/athena"
+	athenatypes "github.com/aws/aws-sdk-go-v2/service/athena/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -237,6 +239,23 @@ var brokenDeliveries = []struct {
 	{"the batch response names what was not done, and nothing else", "a settled run comes again", settledWorld, func(w *World) { w.answersAs(schedule.EncodeMessage(FirstRun("s")), true) }},
 	{"the batch response names what was not done, and nothing else", "an open run's message is deleted", admittedWorld, func(w *World) { w.answersAs(schedule.EncodeMessage(FirstRun("s")), false) }},
 	{"the batch response names what was not done, and nothing else", "what nobody can read is deleted", settledWorld, func(w *World) { w.answersAs("{", false) }},
+	{"a run's query is paid for once", "a query of nobody's", settledWorld, func(w *World) {
+		w.lake(lakeRows(0))
+		_, err := w.Athena.StartQueryExecution(background, &athena.StartQueryExecutionInput{QueryString: aws.String("select 1"), ClientRequestToken: aws.String(strings.Repeat("t", 32)),
+			ResultConfiguration: &athenatypes.ResultConfiguration{OutputLocation: aws.String("s3://lake/")}})
+		w.must(err)
+		w.checkWhole()
+	}},
+	{"a run's query is paid for once", "the second after a result", settledWorld, func(w *World) {
+		w.lake(lakeRows(0))
+		for n := 1; n <= 2; n++ {
+			_, err := w.Athena.StartQueryExecution(background, &athena.StartQueryExecutionInput{QueryString: aws.String("select 1"), ClientRequestToken: aws.String(schedule.QueryToken(w.RunOf("s"), n)),
+				ResultConfiguration: &athenatypes.ResultConfiguration{OutputLocation: aws.String("s3://lake/")}})
+			w.must(err)
+			w.Athena.State(w.Athena.Started()[n-1].ID)
+		}
+		w.checkWhole()
+	}},
 	{"one file per run, never overwritten", "overwritten", settledWorld, func(w *World) {
 		for key := range w.delivery.objects {
 			_, err := w.S3.PutObject(background, &s3.PutObjectInput{Bucket: aws.String(FileBucket), Key: aws.String(key), Body: strings.NewReader("x")})

@@ -183,5 +183,5 @@ func mailLost(rest string) []string {
 }
 
 func deliveryScenarios() []Scenario {
-	return slices.Concat(plainScenarios(), passingScenarios(), peopleScenarios(), tickScenarios(), deadScenarios())
+	return slices.Concat(plainScenarios(), passingScenarios(), peopleScenarios(), tickScenarios(), deadScenarios(), lakeScenarios())
 }

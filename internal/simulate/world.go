@@ -21,10 +21,11 @@ import (
 
 // World is the whole of Almanac in one process. Its exported fields are set before it is used.
 type World struct {
-	DB    *memcloud.Dynamo
-	S3    *memcloud.S3
-	SQS   *memcloud.SQS
-	Steps *memcloud.States
+	DB     *memcloud.Dynamo
+	S3     *memcloud.S3
+	SQS    *memcloud.SQS
+	Steps  *memcloud.States
+	Athena *memcloud.Athena
 
 	Mail  *Mailbox
 	Hooks *Receivers

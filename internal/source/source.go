@@ -73,6 +73,7 @@ type Query struct {
 	SQL    string
 	Params map[string]any // name without the colon → nil, bool, int64, float64, string or time.Time
 	Limits Limits
+	Ticket *Ticket // nil: the query ends with its caller
 }
 
 // Limits bound a query. Zero means the source's default.

@@ -9,6 +9,7 @@ import (
 	"almanac/internal/failure"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+	"almanac/internal/source"
 	"almanac/internal/transition"
 )
 
@@ -163,13 +164,25 @@ func (s *Store) own(ctx context.Context, r schedule.Run, event schedule.RunEvent
 	return s.send(ctx, w)
 }
 
-// Release gives the lease back after a passing failure, which is kept as the run's last error.
+// Release gives the lease back after a passing failure, which is kept as the run's last error. A query that has ended
+// without a result (r.QueryEnded) makes room for the next one.
 func (s *Store) Release(ctx context.Context, r schedule.Run, l lease, f *failure.Failure, visible time.Duration) error {
+	set := map[string]any{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: schema.Time(l.Wake),
+		schema.ErrorCode: string(f.Code), schema.ErrorText: f.Cut()}
+	if r.QueryEnded {
+		set[schema.QueryEnded] = true
+		costs(set, r)
+	}
 	return s.own(ctx, r, schedule.Release, facts{owner: l.Token, now: l.Now}, update{
-		set: map[string]any{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: schema.Time(l.Wake),
-			schema.ErrorCode: string(f.Code), schema.ErrorText: f.Cut()},
-		append: entry(l.Now, "released: %s; again in %s", f.Code, visible),
+		set: set, append: entry(l.Now, "released: %s; again in %s", f.Code, visible),
 	}, released(l))
+}
+
+// costs notes what a run's queries have cost. Whoever holds the lease knows it whole.
+func costs(set map[string]any, r schedule.Run) {
+	if r.QueryCost != (source.Cost{}) {
+		set[schema.QueryScanned], set[schema.QueryMicros] = r.QueryCost.Scanned, r.QueryCost.Micros
+	}
 }
 
 // released recognises a lease that its holder gave back: nobody holds the run, and it wakes when we said.
@@ -193,8 +206,10 @@ func (s *Store) Yield(ctx context.Context, r schedule.Run, l lease, maxYields in
 
 // RecordFile makes a file the run's own. The first one wins.
 func (s *Store) RecordFile(ctx context.Context, r schedule.Run, l lease, file schedule.RecordedFile) error {
+	set := map[string]any{schema.File: encodeFile(file), schema.FileExpires: schema.Time(file.Expires), schema.LinkExpires: schema.Time(file.LinksEnd)}
+	costs(set, r)
 	return s.own(ctx, r, schedule.RecordFile, facts{owner: l.Token},
-		update{set: map[string]any{schema.File: encodeFile(file), schema.FileExpires: schema.Time(file.Expires), schema.LinkExpires: schema.Time(file.LinksEnd)}, append: entry(l.Now, "file recorded: %d rows, %d bytes", file.Rows, file.Bytes)},
+		update{set: set, append: entry(l.Now, "file recorded: %d rows, %d bytes", file.Rows, file.Bytes)},
 		func(it item) bool { f, err := decodeFile(it); return err == nil && f != nil && f.Key == file.Key })
 }
 
@@ -324,6 +339,7 @@ func (s *Store) defined(ctx context.Context, sched schedule.Schedule) (schedule.
 func settleWrite(r schedule.Run, l lease, o schedule.Outcome) (write, error) {
 	set := map[string]any{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: nil, schema.OpenShard: nil,
 		schema.SettledAt: schema.Time(l.Now), schema.SettledBy: l.Token, schema.Submitted: o.Submitted, schema.Skipped: o.Skipped}
+	costs(set, r)
 	f := facts{owner: l.Token, now: l.Now}
 	if r.File != nil {
 		f.file = r.File.Key

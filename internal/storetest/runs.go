@@ -7,6 +7,7 @@ import (
 	"almanac/internal/failure"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+	"almanac/internal/source"
 	"almanac/internal/store"
 )
 
@@ -260,6 +261,13 @@ func workWays() []way {
 			}),
 			want: onRun(row{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: held.Wake, schema.ErrorCode: "source_unavailable", schema.ErrorText: "no answer"},
 				"released: source_unavailable; again in 1m0s")},
+		way{from: "running", event: "release", name: "its query has ended", token: true, given: withSchedule("running", row{schema.QueryID: "query-0", schema.QueryNumber: 1}),
+			do: mine(func(ctx context.Context, s *store.Store, r schedule.Run) error {
+				r.QueryEnded, r.QueryCost = true, source.Cost{Scanned: 1000, Micros: 48}
+				return s.Release(ctx, r, held, failure.New(failure.SourceUnavailable, "no answer"), time.Minute)
+			}),
+			want: onRun(row{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: held.Wake, schema.ErrorCode: "source_unavailable", schema.ErrorText: "no answer",
+				schema.QueryEnded: true, schema.QueryScanned: 1000, schema.QueryMicros: 48}, "released: source_unavailable; again in 1m0s")},
 		way{from: "running", event: "yield", token: true, given: withSchedule("running", nil),
 			do: mine(func(ctx context.Context, s *store.Store, r schedule.Run) error {
 				return s.Yield(ctx, r, held, 200, "out of time")
@@ -271,6 +279,13 @@ func workWays() []way {
 			}),
 			want: onRun(row{schema.File: row{schema.FileKey: file.Key, schema.FileName: "delays.csv", schema.FileRows: 3, schema.FileBytes: 120, schema.FileSHA: "ab12", schema.FileAsOf: wall},
 				schema.FileExpires: expires, schema.LinkExpires: expires.Add(-time.Hour)}, "file recorded: 3 rows, 120 bytes")},
+		way{from: "running", event: "record file", name: "of a query that cost", token: true, given: withSchedule("running", nil),
+			do: mine(func(ctx context.Context, s *store.Store, r schedule.Run) error {
+				r.QueryCost = source.Cost{Scanned: 1000, Micros: 48}
+				return s.RecordFile(ctx, r, held, file)
+			}),
+			want: onRun(row{schema.File: row{schema.FileKey: file.Key, schema.FileName: "delays.csv", schema.FileRows: 3, schema.FileBytes: 120, schema.FileSHA: "ab12", schema.FileAsOf: wall},
+				schema.FileExpires: expires, schema.LinkExpires: expires.Add(-time.Hour), schema.QueryScanned: 1000, schema.QueryMicros: 48}, "file recorded: 3 rows, 120 bytes")},
 		way{from: "running", event: "record query", token: true, given: withSchedule("running", nil), do: recordQuery,
 			want: onRun(row{schema.QueryID: "query-1", schema.QueryNumber: 1}, "query recorded")},
 		way{from: "running", event: "record query", alternative: 1, name: "after one that ended", token: true, do: recordQuery,

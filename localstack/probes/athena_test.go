@@ -157,3 +157,24 @@ func TestAthenaIgnoresExecutionParameters(t *testing.T) {
 		like(t, "a query with a parameter: %s %s", state, reason)
 	}
 }
+
+func TestIAMAthenaQueriesHaveNoWorkgroup(t *testing.T) {
+	t.Parallel()
+	if !divergence(t) {
+		return
+	}
+	bucket, group := name(t, ""), name(t, "-group")
+	makeBucket(t, bucket)
+	if err := raw().JSON(t.Context(), "athena", "AmazonAthena.CreateWorkGroup", map[string]any{"Name": group}, nil); err != nil {
+		t.Fatal(err)
+	}
+	id := must(query(t, bucket, "SELECT 1", strings.Repeat(run, 5), map[string]any{"WorkGroup": group}))(t)
+	client := raw()
+	client.Credentials = as(t, allow([]string{"athena:GetQueryExecution"}, "arn:aws:athena:"+region+":"+account+":workgroup/"+group))
+	err := client.JSON(t.Context(), "athena", "AmazonAthena.GetQueryExecution", map[string]any{"QueryExecutionId": id}, nil)
+	// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonathena.html: the workgroup is the
+	// resource of GetQueryExecution.
+	if !strings.HasPrefix(codeOf(err), "AccessDenied") {
+		like(t, "a query with a grant for its workgroup: %v", err)
+	}
+}

@@ -65,8 +65,8 @@ func (s suite) values(t *testing.T) {
 		}
 	})
 	t.Run("a cell of one megabyte and wide rows", func(t *testing.T) {
-		big := strings.Repeat("0123456789abcdef", 1<<16)
-		out := s.must(t, src, source.Query{SQL: "SELECT CAST(:big AS TEXT) AS x FROM v", Params: map[string]any{"big": big}})
+		expr, big, params := s.d.long(1 << 16)
+		out := s.must(t, src, source.Query{SQL: "SELECT " + expr + " AS x FROM v", Params: params})
 		if len(out.Rows) != 3 || string(out.Rows[2][0].Text) != big {
 			t.Fatal("the cell came back changed")
 		}
@@ -161,17 +161,28 @@ func (s suite) ends(t *testing.T) {
 		t.Run("a runaway query ends when cancelled by "+name, func(t *testing.T) {
 			within(t, func() {
 				ctx, cancel := context.WithCancel(t.Context())
-				opened := t.Context()
+				defer cancel()
+				opened, sql := t.Context(), s.d.Runaway
 				if !ofNext {
 					opened = ctx
+				} else if s.d.Waits {
+					sql = "SELECT n FROM numbers" // what runs away is never opened; the rows of another end
 				}
-				rows, err := src.Open(opened, source.Query{SQL: s.d.Runaway})
-				if err != nil {
+				if s.d.Waits && !ofNext {
+					time.AfterFunc(50*time.Millisecond, cancel)
+				}
+				rows, err := src.Open(opened, source.Query{SQL: sql})
+				if err == nil {
+					defer rows.Close()
+					if s.d.Waits {
+						cancel()
+					} else {
+						time.AfterFunc(50*time.Millisecond, cancel)
+					}
+					_, err = rows.Next(ctx)
+				} else if !s.d.Waits || ofNext {
 					t.Fatal(err)
 				}
-				defer rows.Close()
-				time.AfterFunc(50*time.Millisecond, cancel)
-				_, err = rows.Next(ctx)
 				f := failuretest.Want(t, err, failure.SourceUnavailable)
 				if !errors.Is(err, context.Canceled) || !f.Passing() {
 					t.Fatalf("%v, want a passing failure that wraps context.Canceled", err)
@@ -188,6 +199,10 @@ func (s suite) ends(t *testing.T) {
 	})
 	t.Run("V7 a failure stays", func(t *testing.T) {
 		rows, err := src.Open(t.Context(), source.Query{SQL: s.d.Breaks})
+		if s.d.Waits {
+			failuretest.Want(t, err, failure.QueryFailed) // there are no rows that it could come after
+			return
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,16 +287,28 @@ func (s suite) text(t *testing.T) {
 }
 
 func (s suite) parameters(t *testing.T) {
-	src := s.open(t, numbers)
+	texts := []string{"'; DROP TABLE numbers; --", `"`, "a\r\nb\tc", "é☃🚚", ":name", "?", "%_\\", ""}
+	ddl := append([]string{"CREATE TABLE texts (t TEXT)"}, numbers...)
+	for _, text := range texts {
+		ddl = append(ddl, "INSERT INTO texts VALUES ('"+strings.ReplaceAll(text, "'", "''")+"')")
+	}
+	src := s.open(t, ddl)
 	query := func(sql string, params map[string]any) source.Query { return source.Query{SQL: sql, Params: params} }
 	t.Run("bound, never pasted", func(t *testing.T) {
-		for _, hostile := range []string{"'; DROP TABLE numbers; --", `"`, "a\r\nb\tc", "é☃🚚", ":name", "%_\\", ""} {
-			out := s.must(t, src, query("SELECT CAST(:x AS TEXT) FROM numbers WHERE n = :n", map[string]any{"x": hostile, "n": int64(3)}))
+		for _, hostile := range texts {
+			out := s.must(t, src, query("SELECT t FROM texts WHERE t = :x AND 3 = :n", map[string]any{"x": hostile, "n": int64(3)}))
 			if len(out.Rows) != 1 || string(out.Rows[0][0].Text) != hostile {
 				t.Fatalf("%q came back as %+v", hostile, out.Rows)
 			}
 		}
 	})
+	if most := s.d.MaxParameter; most > 0 {
+		t.Run("as long as it may be, and one character more", func(t *testing.T) {
+			longest := strings.Repeat("é", most-len("''"))
+			s.must(t, src, query("SELECT t FROM texts WHERE t = :x", map[string]any{"x": longest}))
+			s.refused(t, src, query("SELECT t FROM texts WHERE t = :x", map[string]any{"x": longest + "é"}), failure.ParameterInvalid)
+		})
+	}
 	t.Run("one name used twice", func(t *testing.T) {
 		out := s.must(t, src, query("SELECT n FROM numbers WHERE n >= :n AND n <= :n", map[string]any{"n": int64(7)}))
 		if len(out.Rows) != 1 || out.Rows[0][0].Int != 7 {

@@ -4,7 +4,9 @@ package sourcetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +34,14 @@ type Dialect struct {
 	HugeRow string
 	// MaxColumns is how many columns a result of the engine has at most.
 	MaxColumns int
+	// MaxParameter is how many characters a parameter has at most; 0: any number. Then Long is an expression for the text
+	// 0123456789abcdé, so often repeated as its %d says.
+	MaxParameter int
+	Long         string
+	// Waits says that Open waits until the query has ended, so that only its own context ends a query that runs.
+	Waits bool
+	// NoView says that the engine cannot be held at one version.
+	NoView bool
 	// Cells are expressions of the engine's types and what they must come out as.
 	Cells []Cell
 }
@@ -72,6 +82,18 @@ type suite struct {
 var numbers = []string{
 	"CREATE TABLE numbers (n BIGINT, name TEXT)",
 	"INSERT INTO numbers WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c WHERE n < 2000) SELECT n, 'row' FROM c",
+}
+
+// sixteen is what long texts are made of: 16 bytes.
+const sixteen = "0123456789abcdé"
+
+// long is an expression for a text of 16 bytes, repeated, with its parameters: a parameter where it may be so long.
+func (d Dialect) long(times int) (expr, text string, params map[string]any) {
+	text = strings.Repeat(sixteen, times)
+	if d.MaxParameter == 0 {
+		return "CAST(:big AS TEXT)", text, map[string]any{"big": text}
+	}
+	return fmt.Sprintf(d.Long, times), text, nil
 }
 
 // Table is a whole result, its cells copied.

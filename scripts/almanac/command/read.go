@@ -269,6 +269,9 @@ func (p *Program) printRun(r api.RunDetail) {
 		t.row("Group", fmt.Sprintf("%s, as of version %d", id, r.Groups[id]))
 	}
 	t.row("Attempts", fmt.Sprintf("%d, %d left%s", r.Attempts, r.AttemptsLeft, optional(r.Yields > 0, ", %d yields", r.Yields)))
+	if q := r.Query; q != nil {
+		t.row("Query", fmt.Sprintf("%s, number %d, %d bytes scanned, %.6f USD at the list price", q.ID, q.Number, q.Scanned, q.CostUSD))
+	}
 	if f := r.File; f != nil {
 		t.row("File", fmt.Sprintf("%s, %d rows, %d bytes, until %s", f.Name, f.Rows, f.Bytes, when(f.Expires)))
 		t.row("SHA-256", f.SHA256)
