@@ -91,16 +91,24 @@ func columnOf(c source.Column) (to parquet.Column, soft bool) {
 }
 
 // unheld is the type of a column whose cells are all NULL in the first row group.
-func unheld(t source.Type) parquet.Type {
-	switch t {
+func unheld(c source.Column) parquet.Type {
+	switch c.Type {
 	case source.Boolean:
 		return parquet.Bool
 	case source.Date:
 		return parquet.Date
 	case source.Timestamp:
-		return parquet.Timestamp
+		return stampOf(c)
 	}
 	return parquet.String
+}
+
+// stampOf is the type of a column of time stamps: instants, unless the engine says that they have no zone.
+func stampOf(c source.Column) parquet.Type {
+	if c.Type == source.Timestamp && !c.Zoned {
+		return parquet.Civil
+	}
+	return parquet.Timestamp
 }
 
 // as takes the given columns; a type that is left open is decided as if it were not given.
@@ -143,7 +151,7 @@ func (e *parquetFile) settle() {
 	e.settled = true
 	for i := range e.soft {
 		if c := e.w.Chunk(i); c.Type == parquet.Undecided {
-			c.Decide(parquet.Column{Type: unheld(e.source[i].Type)})
+			c.Decide(parquet.Column{Type: unheld(e.source[i])})
 		}
 		e.soft[i] = false
 	}

@@ -77,7 +77,7 @@ func (e *parquetFile) take(c *parquet.Chunk, i int, v *source.Value) (took bool,
 			c.Int(v.Int & 1)
 			return true, ""
 		}
-	case parquet.Date, parquet.Timestamp:
+	case parquet.Date, parquet.Timestamp, parquet.Civil:
 		return takeTime(c, v)
 	}
 	return false, ""
@@ -221,7 +221,7 @@ func unscaled(s []byte, precision, scale int) (high, low uint64, negative, ok bo
 func (e *parquetFile) adapt(c *parquet.Chunk, i int, k source.Kind) bool {
 	switch {
 	case c.Type == parquet.Undecided:
-		c.Decide(parquet.Column{Type: typeOf(k)})
+		c.Decide(parquet.Column{Type: typeOf(k, e.source[i])})
 		e.digits[i] = k == source.KindDecimal
 		return c.Type != parquet.Undecided
 	case c.Type == parquet.Int64 && k == source.KindFloat:
@@ -234,7 +234,7 @@ func (e *parquetFile) adapt(c *parquet.Chunk, i int, k source.Kind) bool {
 	return false
 }
 
-func typeOf(k source.Kind) parquet.Type {
+func typeOf(k source.Kind, c source.Column) parquet.Type {
 	switch k {
 	case source.KindInt:
 		return parquet.Int64
@@ -249,7 +249,7 @@ func typeOf(k source.Kind) parquet.Type {
 	case source.KindDate:
 		return parquet.Date
 	case source.KindTimestamp:
-		return parquet.Timestamp
+		return stampOf(c)
 	}
 	return parquet.Undecided
 }
@@ -302,7 +302,7 @@ func castType(t parquet.Type) string {
 		return "BOOLEAN"
 	case parquet.Date:
 		return "DATE"
-	case parquet.Timestamp:
+	case parquet.Timestamp, parquet.Civil:
 		return "TIMESTAMP"
 	}
 	return "TEXT"

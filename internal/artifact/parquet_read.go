@@ -65,7 +65,7 @@ func (r *ParquetRows) value(c parquet.Column, cell *parquet.Cell) source.Value {
 		return source.Value{Kind: source.KindBool, Int: cell.Int}
 	case parquet.Date:
 		return source.Value{Kind: source.KindDate, Time: time.Unix(cell.Int*day, 0).UTC()}
-	case parquet.Timestamp:
+	case parquet.Timestamp, parquet.Civil:
 		return source.Value{Kind: source.KindTimestamp, Time: time.UnixMicro(cell.Int).UTC()}
 	case parquet.Decimal:
 		from := len(r.text)

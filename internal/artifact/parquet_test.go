@@ -151,19 +151,19 @@ func TestParquetV10ExactNumbers(t *testing.T) {
 
 func TestParquetTypes(t *testing.T) {
 	at := time.Date(1969, 12, 31, 23, 59, 59, 999999000, time.FixedZone("", 3600))
-	in := columnar([]source.Column{named("z", source.Integer), named("a", source.Real), named("m", source.Boolean), named("b", source.Bytes), named("d", source.Date), named("s", source.Timestamp)},
-		[]source.Value{integer(1), float(math.Inf(-1)), truth(1), raws("\x00\xff"), date(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)), stamp(at)},
-		[]source.Value{null, null, null, null, null, null},
-		[]source.Value{integer(-1), integer(1 << 60), truth(0), raws(""), date(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)), stamp(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC))},
-		[]source.Value{integer(0), float(math.NaN()), truth(1), raws("=x"), date(time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)), stamp(time.Unix(0, 0))})
+	in := columnar([]source.Column{named("z", source.Integer), named("a", source.Real), named("m", source.Boolean), named("b", source.Bytes), named("d", source.Date), {Name: "s", Type: source.Timestamp, Zoned: true}, named("c", source.Timestamp)},
+		[]source.Value{integer(1), float(math.Inf(-1)), truth(1), raws("\x00\xff"), date(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)), stamp(at), stamp(at)},
+		[]source.Value{null, null, null, null, null, null, null},
+		[]source.Value{integer(-1), integer(1 << 60), truth(0), raws(""), date(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)), stamp(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)), stamp(time.Unix(1, 0))},
+		[]source.Value{integer(0), float(math.NaN()), truth(1), raws("=x"), date(time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)), stamp(time.Unix(0, 0)), stamp(time.Unix(2, 0))})
 	file := write(t, in, parquetFile)
 	types, rows := spelled(t, file)
-	same(t, "types, in the query's order", types, "z INT64", "a DOUBLE", "m BOOLEAN", "b BYTE_ARRAY", "d DATE", "s TIMESTAMP(MICROS,UTC)")
-	same(t, "rows", rows, `1|-Infinity|true|\x00ff|0000-01-01|1969-12-31T22:59:59.999999Z`, "∅|∅|∅|∅|∅|∅",
-		`-1|1152921504606847000|false|\x|9999-12-31|9999-12-31T23:59:59Z`, `0|NaN|true|\x3d78|1969-12-31|1970-01-01T00:00:00Z`)
+	same(t, "types, in the query's order", types, "z INT64", "a DOUBLE", "m BOOLEAN", "b BYTE_ARRAY", "d DATE", "s TIMESTAMP(MICROS,UTC)", "c TIMESTAMP(MICROS)")
+	same(t, "rows", rows, `1|-Infinity|true|\x00ff|0000-01-01|1969-12-31T22:59:59.999999Z|1969-12-31T22:59:59.999999Z`, "∅|∅|∅|∅|∅|∅|∅",
+		`-1|1152921504606847000|false|\x|9999-12-31|9999-12-31T23:59:59Z|1970-01-01T00:00:01Z`, `0|NaN|true|\x3d78|1969-12-31|1970-01-01T00:00:00Z|1970-01-01T00:00:02Z`)
 	types, rows = byReference(t, file)
-	same(t, "types by parquet-go", types, "z INT64", "a DOUBLE", "m BOOLEAN", "b BYTE_ARRAY", "d DATE", "s TIMESTAMP(isAdjustedToUTC=true,unit=MICROS)")
-	same(t, "rows by parquet-go", rows, "1|-Inf|true|\x00\xff|-719528|-3600000001", "∅|∅|∅|∅|∅|∅", "-1|1.152921504606847e+18|false||2932896|253402300799000000", "0|NaN|true|=x|-1|0")
+	same(t, "types by parquet-go", types, "z INT64", "a DOUBLE", "m BOOLEAN", "b BYTE_ARRAY", "d DATE", "s TIMESTAMP(isAdjustedToUTC=true,unit=MICROS)", "c TIMESTAMP(isAdjustedToUTC=false,unit=MICROS)")
+	same(t, "rows by parquet-go", rows, "1|-Inf|true|\x00\xff|-719528|-3600000001|-3600000001", "∅|∅|∅|∅|∅|∅|∅", "-1|1.152921504606847e+18|false||2932896|253402300799000000|1000000", "0|NaN|true|=x|-1|0|2000000")
 }
 
 func TestParquetColumnsThatTheirCellsDecide(t *testing.T) {
@@ -185,7 +185,7 @@ func TestParquetColumnsThatTheirCellsDecide(t *testing.T) {
 		"NULLs alone":                 {source.Unknown, []source.Value{null, null}, "STRING ∅ ∅"},
 		"no row":                      {source.Unknown, nil, "STRING"},
 		"no row of dates":             {source.Date, nil, "DATE"},
-		"no row of timestamps":        {source.Timestamp, nil, "TIMESTAMP(MICROS,UTC)"},
+		"no row of timestamps":        {source.Timestamp, nil, "TIMESTAMP(MICROS)"},
 		"no row of booleans":          {source.Boolean, nil, "BOOLEAN"},
 		"no row of decimals":          {source.Decimal, nil, "STRING"},
 		"dates that are texts":        {source.Date, []source.Value{text("2024-02-29")}, "STRING 2024-02-29"},

@@ -13,6 +13,7 @@ type compact struct {
 
 const (
 	typeTrue   = 1
+	typeFalse  = 2
 	typeI32    = 5
 	typeI64    = 6
 	typeBinary = 8

@@ -73,11 +73,15 @@ func (m *compact) column(c Column) {
 		m.open(6)
 		m.close()
 		m.close()
-	case Timestamp:
-		m.i32(6, convertedMicros)
+	case Timestamp, Civil:
+		adjusted := byte(typeFalse)
+		if c.Type == Timestamp {
+			adjusted = typeTrue
+			m.i32(6, convertedMicros) // which stands for adjusted ones alone
+		}
 		m.open(10)
 		m.open(8)
-		m.field(1, typeTrue) // isAdjustedToUTC
+		m.field(1, adjusted) // isAdjustedToUTC
 		m.open(2)
 		m.open(2) // micros
 		m.close()

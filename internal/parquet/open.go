@@ -88,8 +88,10 @@ func columnOf(e *format.SchemaElement) Column {
 	case *format.DateType:
 		c.Type = Date
 	case *format.TimestampType:
-		if _, micros := t.Unit.Value.(*format.MicroSeconds); micros && t.IsAdjustedToUTC {
-			c.Type = Timestamp
+		if _, micros := t.Unit.Value.(*format.MicroSeconds); micros {
+			if c.Type = Civil; t.IsAdjustedToUTC {
+				c.Type = Timestamp
+			}
 		}
 	case nil:
 		switch int64(e.Type.V) {

@@ -14,7 +14,7 @@ import (
 // all are columns of every type.
 func all() []Column {
 	return []Column{{Name: "i", Type: Int64}, {Name: "f", Type: Double}, {Name: "n", Type: Decimal, Precision: 18, Scale: 2}, {Name: "w", Type: Decimal, Precision: 38, Scale: 3},
-		{Name: "s", Type: String}, {Name: "u", Type: String}, {Name: "b", Type: Bytes}, {Name: "t", Type: Bool}, {Name: "d", Type: Date}, {Name: "a", Type: Timestamp}}
+		{Name: "s", Type: String}, {Name: "u", Type: String}, {Name: "b", Type: Bytes}, {Name: "t", Type: Bool}, {Name: "d", Type: Date}, {Name: "a", Type: Timestamp}, {Name: "v", Type: Civil}}
 }
 
 // fill writes n rows; cell i of row r is NULL where null says so. The rows of equal r are equal.

@@ -19,6 +19,7 @@ const (
 	Bool
 	Date      // days since 1970-01-01
 	Timestamp // microseconds since 1970-01-01T00:00:00Z: instants, isAdjustedToUTC
+	Civil     // a date and a time of day of no zone, as microseconds since 1970-01-01T00:00:00; not adjusted
 )
 
 // MaxPrecision is how many digits a decimal has at most: DuckDB and Athena take 38
@@ -35,10 +36,10 @@ type Column struct {
 	Precision, Scale int
 }
 
-var names = [...]string{Undecided: "UNDECIDED", Int64: "INT64", Double: "DOUBLE", String: "STRING", Bytes: "BYTE_ARRAY", Bool: "BOOLEAN", Date: "DATE", Timestamp: "TIMESTAMP(MICROS,UTC)"}
+var names = [...]string{Undecided: "UNDECIDED", Int64: "INT64", Double: "DOUBLE", String: "STRING", Bytes: "BYTE_ARRAY", Bool: "BOOLEAN", Date: "DATE", Timestamp: "TIMESTAMP(MICROS,UTC)", Civil: "TIMESTAMP(MICROS)"}
 
 // Spelled is the column's type as people read it and ParseType takes it: INT64, DOUBLE, DECIMAL(10,2), STRING, BYTE_ARRAY,
-// BOOLEAN, DATE or TIMESTAMP(MICROS,UTC).
+// BOOLEAN, DATE, TIMESTAMP(MICROS,UTC) or TIMESTAMP(MICROS).
 func (c Column) Spelled() string {
 	if c.Type == Decimal {
 		return fmt.Sprintf("DECIMAL(%d,%d)", c.Precision, c.Scale)
@@ -63,7 +64,7 @@ func ParseType(spelled string) (c Column, err error) {
 			return c, nil
 		}
 	}
-	return Column{}, fmt.Errorf("%q is no type of a column; want INT64, DOUBLE, DECIMAL(p,s) with up to %d digits, STRING, BYTE_ARRAY, BOOLEAN, DATE or TIMESTAMP(MICROS,UTC)", spelled, MaxPrecision)
+	return Column{}, fmt.Errorf("%q is no type of a column; want INT64, DOUBLE, DECIMAL(p,s) with up to %d digits, STRING, BYTE_ARRAY, BOOLEAN, DATE, TIMESTAMP(MICROS,UTC) or TIMESTAMP(MICROS)", spelled, MaxPrecision)
 }
 
 // sound reports whether a decimal's digits can be.
@@ -78,7 +79,7 @@ func (c Column) texts() bool { return c.Type == String || c.Type == Bytes }
 
 // delta reports whether the values are whole numbers that are written as their differences.
 func (c Column) delta() bool {
-	return c.Type == Int64 || c.Type == Date || c.Type == Timestamp || c.Type == Decimal && !c.Wide()
+	return c.Type == Int64 || c.Type == Date || c.Type == Timestamp || c.Type == Civil || c.Type == Decimal && !c.Wide()
 }
 
 // Numbers of the format: https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift

@@ -72,7 +72,7 @@ func athenaType(spelled string) (string, error) {
 		return "boolean", nil
 	case parquet.Date:
 		return "date", nil
-	case parquet.Timestamp:
+	case parquet.Timestamp, parquet.Civil:
 		return "timestamp", nil
 	}
 	return "string", nil

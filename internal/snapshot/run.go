@@ -160,7 +160,7 @@ type Column struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // as the engine declares it: integer, real, decimal, text, bytes, boolean, date, timestamp, unknown
 	// Parquet is the type in Parquet files, as the month's first chunk decided it: INT64, DOUBLE, DECIMAL(10,2), STRING,
-	// BYTE_ARRAY, BOOLEAN, DATE or TIMESTAMP(MICROS,UTC). Empty in a month of CSV.
+	// BYTE_ARRAY, BOOLEAN, DATE, TIMESTAMP(MICROS,UTC) or TIMESTAMP(MICROS). Empty in a month of CSV.
 	Parquet string `json:"parquet,omitempty"`
 }
 

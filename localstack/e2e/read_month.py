@@ -22,7 +22,7 @@ CSV = "header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '', al
 
 
 # What DuckDB calls the types that a manifest of Parquet files names.
-PARQUET = {"INT64": "BIGINT", "DOUBLE": "DOUBLE", "STRING": "VARCHAR", "BYTE_ARRAY": "BLOB", "BOOLEAN": "BOOLEAN", "DATE": "DATE", "TIMESTAMP(MICROS,UTC)": "TIMESTAMP WITH TIME ZONE"}
+PARQUET = {"INT64": "BIGINT", "DOUBLE": "DOUBLE", "STRING": "VARCHAR", "BYTE_ARRAY": "BLOB", "BOOLEAN": "BOOLEAN", "DATE": "DATE", "TIMESTAMP(MICROS,UTC)": "TIMESTAMP WITH TIME ZONE", "TIMESTAMP(MICROS)": "TIMESTAMP"}
 
 
 def reading(manifest, more=""):
