@@ -72,8 +72,8 @@
 // at most 131,072 rows and about 16 MiB, or 4 KiB a column where that is more. How pages are written stands in package
 // parquet. Text is exact and never neutralised. In detail:
 //
-//   - Integers are INT64, reals DOUBLE, texts STRING, bytes BYTE_ARRAY, booleans BOOLEAN, dates DATE; timestamps, which are
-//     instants, TIMESTAMP in microseconds with isAdjustedToUTC. A decimal is DECIMAL(p,s) where its engine says p and s, and p
+//   - Integers are INT64, reals DOUBLE, texts STRING, bytes BYTE_ARRAY, booleans BOOLEAN, dates DATE, timestamps
+//     TIMESTAMP in microseconds, with isAdjustedToUTC where the engine's column holds instants. A decimal is DECIMAL(p,s) where its engine says p and s, and p
 //     is at most 38; otherwise it is STRING and holds the digits as the engine wrote them.
 //   - Where the engine's word is no promise, the cells of the first row group decide: an SQLite expression has no type, and
 //     SQLite has no decimals, dates, times and booleans of its own. The first cell that is not NULL gives the type, a real
