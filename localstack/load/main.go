@@ -18,9 +18,9 @@ import (
 
 // options are what the command line says.
 type options struct {
-	schedules, recipients, slow int
-	only                        string
-	keep                        bool
+	schedules, recipients, slow, rows int
+	only                              string
+	keep                              bool
 }
 
 // part is one load.
@@ -35,6 +35,7 @@ var parts = []part{
 	{"list", "one schedule with many recipients", (*site).list},
 	{"slow", "receivers that answer slowly, beside others", (*site).slow},
 	{"outage", "a receiver that is down for a while", (*site).outage},
+	{"rows", "a large result of PostgreSQL as a file of each kind", (*site).rows},
 }
 
 func main() {
@@ -80,6 +81,7 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.schedules, "schedules", 10000, "schedules that are due in one minute, 1 to 100000")
 	f.IntVar(&o.recipients, "recipients", 10000, "recipients of one schedule, 1 to 10000")
 	f.IntVar(&o.slow, "slow", 12, "slow requests beside 40 quick schedules, 1 to 1000")
+	f.IntVar(&o.rows, "rows", 1_000_000, "rows of twenty columns in each kind of file, 1 to 1048575, which a spreadsheet holds")
 	f.StringVar(&o.only, "only", "", "one part: "+strings.Join(names, ", "))
 	f.BoolVar(&o.keep, "keep", false, "leave the schedules in the table")
 	if err := f.Parse(args); err != nil {
@@ -88,7 +90,7 @@ func parse(args []string) (o options, err error) {
 	for _, n := range []struct {
 		name      string
 		value, to int
-	}{{"schedules", o.schedules, 100000}, {"recipients", o.recipients, 10000}, {"slow", o.slow, 1000}} {
+	}{{"schedules", o.schedules, 100000}, {"recipients", o.recipients, 10000}, {"slow", o.slow, 1000}, {"rows", o.rows, 1_048_575}} {
 		if n.value < 1 || n.value > n.to {
 			return o, fmt.Errorf("-%s is %d; want 1 to %d", n.name, n.value, n.to)
 		}

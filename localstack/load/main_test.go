@@ -22,8 +22,9 @@ func TestParse(t *testing.T) {
 		"none":         {"-schedules 0", "-schedules is 0; want 1 to 100000"},
 		"too many":     {"-recipients 10001", "-recipients is 10001; want 1 to 10000"},
 		"negative":     {"-slow -1", "-slow is -1; want 1 to 1000"},
+		"a sheet more": {"-rows 1048576", "-rows is 1048576; want 1 to 1048575"},
 		"no number":    {"-slow x", `"x"`},
-		"another part": {"-only all", `-only is "all"; want one of burst, list, slow, outage`},
+		"another part": {"-only all", `-only is "all"; want one of burst, list, slow, outage, rows`},
 		"a stray word": {"burst", `argument "burst"`},
 		"unknown flag": {"-fast", "-fast"},
 	} {
