@@ -59,6 +59,8 @@ func (in *inputs) lake(p Profile, s *Settings) {
 	switch {
 	case len(l.Databases) > 0 && !p.Cloud.Athena:
 		in.bad("athenaDatabases", strings.Join(l.Databases, ","), fmt.Sprintf("nothing: cloud %s has no Athena", p.Cloud.Name))
+	case len(l.Databases) > 0 && s.Network.Way == viaEndpoints:
+		in.bad("network", viaEndpoints, `"nat" beside athenaDatabases: the stack makes no endpoint of Athena's`)
 	case len(l.Databases) == 0 && (len(l.Buckets) > 0 || l.ScanLimit != usualScan):
 		in.bad("athenaDatabases", "", "databases, beside athenaBuckets and athenaScanLimit")
 	}

@@ -13,15 +13,7 @@ func lakeTemplate(t *testing.T, change map[string]any) template {
 	t.Helper()
 	settings := map[string]any{"athenaDatabases": "flights, weather"}
 	maps.Copy(settings, change)
-	d, err := deployment(variant{"production", ""}, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tpl, err := synthesize(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tpl
+	return templateWith(t, settings)
 }
 
 // lakeRights are a function's rights that it has for Athena's sake: actions by resource, those of S3 that it has anyway
@@ -118,18 +110,19 @@ func TestSettingsOfAthena(t *testing.T) {
 		given map[string]any
 		want  []string
 	}{
-		"databases of wrong type": {"production", map[string]any{"athenaDatabases": 7.0}, []string{"athenaDatabases is 7 (float64)", "want text"}},
-		"all databases":           {"production", on(map[string]any{"athenaDatabases": "flights,*"}), []string{`athenaDatabases is "*"`, "no patterns"}},
-		"a hostile database":      {"production", on(map[string]any{"athenaDatabases": "a/b"}), []string{`athenaDatabases is "a/b"`}},
-		"all buckets":             {"production", on(map[string]any{"athenaBuckets": "*"}), []string{`athenaBuckets is "*"`, "no patterns"}},
-		"a pattern in a prefix":   {"production", on(map[string]any{"athenaBuckets": "lake/a*"}), []string{`athenaBuckets is "lake/a*"`}},
-		"a bucket's address":      {"production", on(map[string]any{"athenaBuckets": "s3://lake"}), []string{`athenaBuckets is "s3://lake"`, "lake-data/flights/"}},
-		"no number":               {"production", on(map[string]any{"athenaScanLimit": "1 TB"}), []string{`athenaScanLimit is "1 TB"`, "10000000"}},
-		"below Athena's least":    {"production", on(map[string]any{"athenaScanLimit": "9999999"}), []string{`athenaScanLimit is "9999999"`}},
-		"limit of wrong type":     {"production", on(map[string]any{"athenaScanLimit": 1e12}), []string{"athenaScanLimit", "want text"}},
-		"buckets without":         {"production", map[string]any{"athenaBuckets": "lake"}, []string{`athenaDatabases is ""`, "beside athenaBuckets"}},
-		"a limit without":         {"dev", map[string]any{"athenaScanLimit": "10000000"}, []string{`athenaDatabases is ""`}},
-		"where there is none":     {"localstack", on(nil), []string{`athenaDatabases is "flights"`, "cloud localstack has no Athena"}},
+		"databases of wrong type":  {"production", map[string]any{"athenaDatabases": 7.0}, []string{"athenaDatabases is 7 (float64)", "want text"}},
+		"all databases":            {"production", on(map[string]any{"athenaDatabases": "flights,*"}), []string{`athenaDatabases is "*"`, "no patterns"}},
+		"a hostile database":       {"production", on(map[string]any{"athenaDatabases": "a/b"}), []string{`athenaDatabases is "a/b"`}},
+		"all buckets":              {"production", on(map[string]any{"athenaBuckets": "*"}), []string{`athenaBuckets is "*"`, "no patterns"}},
+		"a pattern in a prefix":    {"production", on(map[string]any{"athenaBuckets": "lake/a*"}), []string{`athenaBuckets is "lake/a*"`}},
+		"a bucket's address":       {"production", on(map[string]any{"athenaBuckets": "s3://lake"}), []string{`athenaBuckets is "s3://lake"`, "lake-data/flights/"}},
+		"no number":                {"production", on(map[string]any{"athenaScanLimit": "1 TB"}), []string{`athenaScanLimit is "1 TB"`, "10000000"}},
+		"below Athena's least":     {"production", on(map[string]any{"athenaScanLimit": "9999999"}), []string{`athenaScanLimit is "9999999"`}},
+		"limit of wrong type":      {"production", on(map[string]any{"athenaScanLimit": 1e12}), []string{"athenaScanLimit", "want text"}},
+		"buckets without":          {"production", map[string]any{"athenaBuckets": "lake"}, []string{`athenaDatabases is ""`, "beside athenaBuckets"}},
+		"a limit without":          {"dev", map[string]any{"athenaScanLimit": "10000000"}, []string{`athenaDatabases is ""`}},
+		"a network without Athena": {"production", on(placed(viaEndpoints)), []string{`network is "endpoints"`, "beside athenaDatabases"}},
+		"where there is none":      {"localstack", on(nil), []string{`athenaDatabases is "flights"`, "cloud localstack has no Athena"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := variant{stage: c.stage}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"almanac/internal/failure"
+	"almanac/internal/input"
 	"almanac/internal/memcloud"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
@@ -240,6 +241,14 @@ func TestASourceServesWhoItIsOpenTo(t *testing.T) {
 		if got, err := f.serves(t.Context(), of[0], of[1]); err != nil || got != want {
 			t.Errorf("source %s serves %s: %v, %v", of[0], of[1], got, err)
 		}
+	}
+	lake := schedule.SourceConfig{Name: "lake", Engine: "athena", Athena: &schedule.AthenaSource{Workgroup: "w", Database: "lake"}, Workspaces: []string{"EWR"}}
+	if err := f.Store.PutSource(t.Context(), lake, schedule.Audit{ID: "b", Subject: "s", At: wall()}); err != nil {
+		t.Fatal(err)
+	}
+	var ps input.Problems
+	if got, err := f.serves(t.Context(), "lake", "EWR"); got || !errors.As(err, &ps) || len(ps) != 1 || ps[0].Field != "source" || !strings.Contains(err.Error(), "held at one version") {
+		t.Errorf("a source that cannot be held serves months: %v, %v", got, err)
 	}
 }
 

@@ -197,6 +197,14 @@ func (a *Athena) find(id string) *athenaQuery {
 	return nil
 }
 
+func (a *Athena) known(id *string) (*athenaQuery, error) {
+	q := a.find(aws.ToString(id))
+	if q == nil {
+		return nil, athenaInvalid("INVALID_INPUT", "QueryExecution %s was not found", aws.ToString(id))
+	}
+	return q, nil
+}
+
 // look moves a query on to where the clock has brought it; a.mu is held.
 func (a *Athena) look(q *athenaQuery) {
 	if !q.ended.IsZero() {
@@ -260,9 +268,9 @@ func (a *Athena) GetQueryExecution(ctx context.Context, in *athena.GetQueryExecu
 	return invoke(ctx, &a.Hooks, ServiceAthena, "GetQueryExecution", in, func(in *athena.GetQueryExecutionInput) (*athena.GetQueryExecutionOutput, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		q := a.find(aws.ToString(in.QueryExecutionId))
-		if q == nil {
-			return nil, athenaInvalid("INVALID_INPUT", "QueryExecution %s was not found", aws.ToString(in.QueryExecutionId))
+		q, err := a.known(in.QueryExecutionId)
+		if err != nil {
+			return nil, err
 		}
 		a.look(q)
 		status := &types.QueryExecutionStatus{State: q.state, SubmissionDateTime: aws.Time(q.Started)}
@@ -287,10 +295,10 @@ func (a *Athena) GetQueryResults(ctx context.Context, in *athena.GetQueryResults
 	return invoke(ctx, &a.Hooks, ServiceAthena, "GetQueryResults", in, func(in *athena.GetQueryResultsInput) (*athena.GetQueryResultsOutput, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		q := a.find(aws.ToString(in.QueryExecutionId))
+		q, err := a.known(in.QueryExecutionId)
 		switch {
-		case q == nil:
-			return nil, athenaInvalid("INVALID_INPUT", "QueryExecution %s was not found", aws.ToString(in.QueryExecutionId))
+		case err != nil:
+			return nil, err
 		case in.NextToken != nil || aws.ToInt32(in.MaxResults) != 1:
 			return nil, athenaInvalid("INVALID_INPUT", "memcloud serves the first row alone: MaxResults 1, no NextToken")
 		}
@@ -310,9 +318,9 @@ func (a *Athena) StopQueryExecution(ctx context.Context, in *athena.StopQueryExe
 	return invoke(ctx, &a.Hooks, ServiceAthena, "StopQueryExecution", in, func(in *athena.StopQueryExecutionInput) (*athena.StopQueryExecutionOutput, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		q := a.find(aws.ToString(in.QueryExecutionId))
-		if q == nil {
-			return nil, athenaInvalid("INVALID_INPUT", "QueryExecution %s was not found", aws.ToString(in.QueryExecutionId))
+		q, err := a.known(in.QueryExecutionId)
+		if err != nil {
+			return nil, err
 		}
 		a.look(q)
 		a.cancel(q, "Query cancelled by user")

@@ -19,6 +19,9 @@ func QueryToken(r Run, n int) string {
 	return source.TokenOf(r.ID(), strconv.Itoa(r.Version), "1", strconv.Itoa(n))
 }
 
+// A query that runs longer than an invocation is waited for by yields (table A), not by releases: its engine makes the
+// progress that a yield wants, and attempts are for failures. Both its time-out and the number of yields bound it.
+
 // ticket names the run's query: the one that is recorded, or the next one where there is none, or where that has ended
 // without a result.
 func (w *work) ticket() *source.Ticket {

@@ -103,7 +103,7 @@ var Runs = transition.Table[RunState, RunEvent]{
 		{From: Running, Event: Resume, To: Running, When: transition.All(LeaseEnded, AttemptsRemain),
 			With: "attempt +1; new lease; file and submissions stay; offers and DLQ count 0"},
 		{From: Running, Event: Release, To: Running, When: transition.All(OwnLease),
-			With: "lease cleared, last error kept, wake_at"},
+			With: "lease cleared, last error kept, wake_at; that its query has ended without a result"},
 		{From: Running, Event: Yield, To: Running, When: transition.All(OwnLease, YieldsRemain, OutOfTimeG, Progress),
 			With: "lease cleared, yields +1; visibility 0"},
 		{From: Running, Event: RecordFile, To: Running, When: transition.All(OwnLease, NoFile),
