@@ -25,11 +25,11 @@ import (
 func TestParquetReadByDuckDBIsTheRows(t *testing.T) {
 	noon := time.Date(1969, 7, 20, 20, 17, 40, 123456000, time.UTC)
 	in := columnar([]source.Column{named("z big", source.Integer), named("a", source.Real), named("narrow", source.Decimal, 18, 4), named("wide", source.Decimal, 38, 20), named("open", source.Decimal),
-		named("few", source.Text), named("many", source.Text), named("raw", source.Bytes), named("truth", source.Boolean), named("day", source.Date), named("at", source.Timestamp), named("nothing", source.Unknown)})
+		named("few", source.Text), named("many", source.Text), named("raw", source.Bytes), named("truth", source.Boolean), named("day", source.Date), {Name: "at", Type: source.Timestamp, Zoned: true}, named("clock", source.Timestamp), named("nothing", source.Unknown)})
 	for i := range 140_000 {
 		row := []source.Value{integer(9007199254740993 - int64(i)*7919), float(float64(i) / 3), decimal(fmt.Sprintf("%d.%04d", i-70_000, i%10_000)), decimal(fmt.Sprintf("-%d.%020d", i+1, i)),
 			decimal(fmt.Sprintf("0.%d0000000000000055", i)), text(fmt.Sprint("state ", i%9)), text(fmt.Sprintf("é \"%d\", =1+1", i)), raws(fmt.Sprintf("\x00\xff%d", i)), truth(int64(i % 2)),
-			date(noon.AddDate(0, 0, i).Truncate(24 * time.Hour)), stamp(noon.Add(time.Duration(i) * 7919 * time.Microsecond)), null}
+			date(noon.AddDate(0, 0, i).Truncate(24 * time.Hour)), stamp(noon.Add(time.Duration(i) * 7919 * time.Microsecond)), stamp(noon.Add(time.Duration(i) * 104729 * time.Microsecond)), null}
 		for j := range row {
 			if (i+j)%11 == 0 {
 				row[j] = null
@@ -61,7 +61,7 @@ func TestParquetReadByDuckDBIsTheRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "columns", got.Columns, "z big BIGINT", "a DOUBLE", "narrow DECIMAL(18,4)", "wide DECIMAL(38,20)", "open VARCHAR", "few VARCHAR", "many VARCHAR", "raw BLOB", "truth BOOLEAN", "day DATE",
-		"at TIMESTAMP WITH TIME ZONE", "nothing VARCHAR")
+		"at TIMESTAMP WITH TIME ZONE", "clock TIMESTAMP", "nothing VARCHAR")
 	if want := digestOf(in); got.Rows != len(in.rows) || got.SHA256 != want {
 		t.Errorf("DuckDB reads %d rows with the hash %s, want %d with %s", got.Rows, got.SHA256, len(in.rows), want)
 	}

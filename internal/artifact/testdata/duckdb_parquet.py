@@ -18,7 +18,7 @@ def spelled(name, kind):
     name = '"%s"' % name.replace('"', '""')
     if kind == "DOUBLE":
         return name  # its bits are taken below
-    if kind == "TIMESTAMP WITH TIME ZONE":
+    if kind in ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP"):
         return "cast(epoch_us(%s) as varchar)" % name
     if kind == "DATE":
         return "cast(%s - date '1970-01-01' as varchar)" % name
