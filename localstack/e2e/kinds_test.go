@@ -22,7 +22,7 @@ func TestV10APackedFileOfJSONLinesArrivesWhole(t *testing.T) {
 	scene(t)
 	path := fmt.Sprintf("lines-%d", time.Now().UnixNano())
 	d := save(t, func(d *schedule.Definition) {
-		d.Query = "select flight_id, carrier, 9007199254740993 as beyond, null as nothing from flights where origin = :workspace order by flight_id limit 100"
+		d.Query = "select flight_id, carrier, 9007199254740993 as beyond, null as absent from flights where origin = :workspace order by flight_id limit 100"
 		d.File.Kind, d.File.Compression = "jsonl", "gzip"
 		d.Recipients = append(d.Recipients, hook(path))
 	})
@@ -80,7 +80,7 @@ func wantLines(t *testing.T, packed []byte, rows int) {
 	}
 	for _, line := range lines {
 		var o map[string]any
-		if err := json.Unmarshal([]byte(line), &o); err != nil || len(o) != 4 || o["beyond"] != "9007199254740993" || o["nothing"] != nil || o["carrier"] == nil {
+		if err := json.Unmarshal([]byte(line), &o); err != nil || len(o) != 4 || o["beyond"] != "9007199254740993" || o["absent"] != nil || o["carrier"] == nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 	}
