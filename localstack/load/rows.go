@@ -36,17 +36,17 @@ func (s *site) rows(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer stop()
-	for _, kind := range []string{"csv", "jsonl", "xlsx", "parquet"} {
+	kinds := []string{"csv", "jsonl", "xlsx", "parquet"}
+	for i, kind := range kinds {
 		d := s.definition(kind, s.hook(kind))
 		d.Source, d.Query, d.File.Kind = name, "select * from wide order by id", kind
-		s.promises, s.made = nil, nil
 		if err := s.save(ctx, []schedule.Definition{d}); err != nil {
 			return err
 		}
 		watched, stop := context.WithCancel(ctx)
 		peak := make(chan int)
 		go func() { peak <- s.watch(watched, s.outputs["DeliverFunction"]) }()
-		err = errors.Join(err, s.through(ctx, kind, 0, kind))
+		err = errors.Join(err, s.through(ctx, kind, 0, kinds[:i+1]...))
 		stop()
 		most := <-peak
 		r, lost := s.store.Run(ctx, d.ID+"@"+schedule.OccurrenceKey(s.due))
