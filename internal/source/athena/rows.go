@@ -23,8 +23,7 @@ type rows struct {
 	count, bytes int64
 	last         error           // sticky
 	opened       context.Context // of Open: its end ends the body
-	watched      context.Context // the context of Next that is being watched
-	unwatch      func() bool
+	watched      source.Watch
 	cancel       context.CancelFunc
 }
 
@@ -43,7 +42,7 @@ func (s *Source) openRows(ctx context.Context, location string, columns []column
 		cancel()
 		return nil, unread(ctx, err)
 	}
-	r := &rows{columns: columns, limits: limits, body: body, in: newReader(body), row: make([]source.Value, len(columns)), opened: ctx, watched: ctx, cancel: cancel}
+	r := &rows{columns: columns, limits: limits, body: body, in: newReader(body), row: make([]source.Value, len(columns)), opened: ctx, watched: source.Watching(ctx), cancel: cancel}
 	if err := r.in.row(); err != nil {
 		r.Close()
 		if err = r.broken(ctx, err); err == io.EOF {
@@ -85,8 +84,8 @@ func (r *rows) Next(ctx context.Context) ([]source.Value, error) {
 	if r.last != nil {
 		return nil, r.last
 	}
-	if ctx != r.watched {
-		r.watch(ctx)
+	if !r.watched.On(ctx) {
+		r.watched.Move(ctx, r.cancel)
 	}
 	if err := ctx.Err(); err != nil {
 		r.last = unread(ctx, err)
@@ -97,13 +96,6 @@ func (r *rows) Next(ctx context.Context) ([]source.Value, error) {
 		return nil, err
 	}
 	return r.row, nil
-}
-
-func (r *rows) watch(ctx context.Context) {
-	if r.unwatch != nil {
-		r.unwatch()
-	}
-	r.watched, r.unwatch = ctx, context.AfterFunc(ctx, r.cancel)
 }
 
 func (r *rows) next(ctx context.Context) error {
@@ -157,10 +149,7 @@ func (r *rows) broken(ctx context.Context, err error) error {
 
 // Close may be called at any time and more than once.
 func (r *rows) Close() error {
-	if r.unwatch != nil {
-		r.unwatch()
-		r.unwatch = nil
-	}
+	r.watched.Stop()
 	r.cancel()
 	r.body.Close() // what was read is checked row by row; nothing is lost with the rest
 	if r.last == nil {

@@ -35,20 +35,19 @@ type rows struct {
 	unwatch func() bool
 	cancel  context.CancelFunc
 
-	mu          sync.Mutex
-	result      *pgconn.ResultReader // nil before the first Next
-	cells       []source.Value
-	count       int64
-	bytes       int64
-	last        error // sticky
-	gone        bool  // the connection was given back
-	watched     context.Context
-	unwatchNext func() bool
+	mu      sync.Mutex
+	result  *pgconn.ResultReader // nil before the first Next
+	cells   []source.Value
+	count   int64
+	bytes   int64
+	last    error // sticky
+	gone    bool  // the connection was given back
+	watched source.Watch
 }
 
 // newRows watches ctx and its timer.
 func newRows(ctx, timer context.Context, cancel context.CancelFunc, conn *pgconn.PgConn, st statement, limits source.Limits) *rows {
-	r := &rows{conn: conn, st: st, limits: limits, cancel: cancel, watched: ctx}
+	r := &rows{conn: conn, st: st, limits: limits, cancel: cancel, watched: source.Watching(ctx)}
 	r.unwatch = context.AfterFunc(timer, func() {
 		r.halt(source.Ended(ctx, limits.Timeout))
 		r.mu.Lock()
@@ -142,8 +141,8 @@ func (r *rows) Next(ctx context.Context) ([]source.Value, error) {
 	if r.last != nil {
 		return nil, r.last
 	}
-	if ctx != r.watched {
-		r.watch(ctx)
+	if !r.watched.On(ctx) {
+		r.watched.Move(ctx, func() { r.halt(source.Ended(ctx, r.limits.Timeout)) })
 	}
 	if err := r.read(); err != nil {
 		r.last = err
@@ -205,26 +204,12 @@ func (r *rows) row(values [][]byte) error {
 	return nil
 }
 
-func (r *rows) watch(ctx context.Context) {
-	if r.unwatchNext != nil {
-		r.unwatchNext()
-	}
-	r.watched = ctx
-	r.unwatchNext = context.AfterFunc(ctx, func() { r.halt(source.Ended(ctx, r.limits.Timeout)) })
-	if ctx.Err() != nil { // AfterFunc calls on a goroutine of its own
-		r.halt(source.Ended(ctx, r.limits.Timeout))
-	}
-}
-
 // Close stops the query in the server and gives the connection back.
 func (r *rows) Close() error {
 	r.halt(source.Closed())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.end()
-	if r.unwatchNext != nil {
-		r.unwatchNext()
-		r.unwatchNext = nil
-	}
+	r.watched.Stop()
 	return nil
 }

@@ -55,16 +55,15 @@ type rows struct {
 	cancel  context.CancelFunc
 
 	// the consumer's side
-	mu          sync.Mutex
-	current     *batch
-	next        int
-	last        error           // sticky
-	watched     context.Context // the context of Next that is being watched
-	unwatchNext func() bool
+	mu      sync.Mutex
+	current *batch
+	next    int
+	last    error // sticky
+	watched source.Watch
 }
 
 func newRows(ctx context.Context, c *conn, limits source.Limits, released func(), late *atomic.Int64) *rows {
-	r := &rows{conn: c, limits: limits, released: released, late: late, watched: ctx,
+	r := &rows{conn: c, limits: limits, released: released, late: late, watched: source.Watching(ctx),
 		free: make(chan *batch, batches), full: make(chan *batch, batches),
 		done: make(chan struct{}), quit: make(chan struct{})}
 	timed, cancel := context.WithTimeout(ctx, limits.Timeout)
@@ -255,8 +254,8 @@ func (r *rows) Next(ctx context.Context) ([]source.Value, error) {
 	if r.last != nil {
 		return nil, r.last
 	}
-	if ctx != r.watched {
-		r.watch(ctx)
+	if !r.watched.On(ctx) {
+		r.watched.Move(ctx, func() { r.halt(source.Ended(ctx, r.limits.Timeout)) })
 	}
 	width := len(r.columns)
 	for {
@@ -283,17 +282,6 @@ func (r *rows) Next(ctx context.Context) ([]source.Value, error) {
 	}
 }
 
-func (r *rows) watch(ctx context.Context) {
-	if r.unwatchNext != nil {
-		r.unwatchNext()
-	}
-	r.watched = ctx
-	r.unwatchNext = context.AfterFunc(ctx, func() { r.halt(source.Ended(ctx, r.limits.Timeout)) })
-	if ctx.Err() != nil { // AfterFunc calls on a goroutine of its own
-		r.halt(source.Ended(ctx, r.limits.Timeout))
-	}
-}
-
 // Close stops the engine. It waits a moment for it, no longer: a step that cannot be interrupted frees its memory
 // when it ends.
 func (r *rows) Close() error {
@@ -307,9 +295,6 @@ func (r *rows) Close() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.unwatchNext != nil {
-		r.unwatchNext()
-		r.unwatchNext = nil
-	}
+	r.watched.Stop()
 	return nil
 }
