@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -83,7 +84,7 @@ func (e engine) answer(q memcloud.AthenaQuery) memcloud.AthenaAnswer {
 	}
 	defer rows.Close()
 	a := memcloud.AthenaAnswer{Type: types.StatementTypeDml, Sub: "SELECT", Scanned: 4096}
-	columns := rows.Columns()
+	columns := slices.Clone(rows.Columns())
 	for {
 		row, err := rows.Next(context.Background())
 		if errors.Is(err, io.EOF) {

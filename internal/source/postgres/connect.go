@@ -117,6 +117,8 @@ func (c Config) settings() map[string]string {
 		"application_name": application, "client_encoding": "UTF8", "DateStyle": "ISO, YMD", "TimeZone": "UTC", "IntervalStyle": "iso_8601",
 		"extra_float_digits": "3", "bytea_output": "hex", "standard_conforming_strings": "on", "xmloption": "content",
 		"default_transaction_read_only": "on",
+		// each transaction sets its own; what a role has by default must not end the statement that does so
+		"statement_timeout": "0",
 		// named, the temporary schema comes last instead of first:
 		// https://www.postgresql.org/docs/current/runtime-config-client.html#GUC-SEARCH-PATH
 		"search_path": path.String() + "pg_temp",
