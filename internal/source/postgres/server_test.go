@@ -135,9 +135,7 @@ func TestViews(t *testing.T) {
 	_, err = all.Next(t.Context())
 	must(t, err)
 	count(2000, v) // on a second connection
-	if n, err := server.Value(t.Context(), "postgres", sessions(src, "%")); err != nil || n != "1" {
-		t.Errorf("%s sessions, %v", n, err)
-	}
+	eventually(t, sessions(src, "%"), "1") // a session that was left takes the server a moment to end
 	must(t, all.Close())
 	count(2000, v)
 	// a query that was stopped leaves the view as it was
