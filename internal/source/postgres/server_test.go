@@ -134,7 +134,7 @@ func TestViews(t *testing.T) {
 	defer all.Close()
 	_, err = all.Next(t.Context())
 	must(t, err)
-	count(2000, v) // on a second connection
+	count(2000, v)                         // on a second connection
 	eventually(t, sessions(src, "%"), "1") // a session that was left takes the server a moment to end
 	must(t, all.Close())
 	count(2000, v)
