@@ -126,9 +126,10 @@ var kinds = map[fault]string{dieBefore: "die before", dieAfter: "die after", los
 
 // outside is one call out of an invocation.
 type outside struct {
-	n    int    // counted over the world, from 1
-	name string // e.g. "DynamoDB.PutItem"
-	inv  *invocation
+	n     int    // counted over the world, from 1
+	name  string // e.g. "DynamoDB.PutItem"
+	input any    // what is asked for; nil where the name says it
+	inv   *invocation
 }
 
 // faults is the world's plan of faults.
@@ -146,7 +147,9 @@ var (
 )
 
 // before is asked at each outside call. It may block, where the plan does.
-func (w *world) before(ctx context.Context, name string) error {
+func (w *world) before(ctx context.Context, name string) error { return w.ask(ctx, name, nil) }
+
+func (w *world) ask(ctx context.Context, name string, input any) error {
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
 	if inv == nil {
 		return nil
@@ -165,7 +168,7 @@ func (w *world) before(ctx context.Context, name string) error {
 	w.faults.mu.Unlock()
 	f := none
 	if plan != nil {
-		f = plan(outside{n, name, inv})
+		f = plan(outside{n, name, input, inv})
 	}
 	if inv.dead.Load() {
 		return errDead
@@ -209,8 +212,10 @@ func (w *world) after(ctx context.Context) error {
 // hooked puts the plan before and after each request of a service.
 func (w *world) hooked() memcloud.Hooks {
 	return memcloud.Hooks{
-		Before: func(ctx context.Context, c memcloud.Call) error { return w.before(ctx, c.Service+"."+c.Operation) },
-		After:  func(ctx context.Context, c memcloud.Call) error { return w.after(ctx) },
+		Before: func(ctx context.Context, c memcloud.Call) error {
+			return w.ask(ctx, c.Service+"."+c.Operation, c.Input)
+		},
+		After: func(ctx context.Context, c memcloud.Call) error { return w.after(ctx) },
 	}
 }
 

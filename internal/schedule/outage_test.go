@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -17,6 +18,16 @@ import (
 var outages = map[string]func(first, c outside) bool{
 	"everything":     func(first, c outside) bool { return true },
 	"this operation": func(first, c outside) bool { return c.name == first.name },
+	"this request":   func(first, c outside) bool { return c.name == first.name && asked(c) == asked(first) },
+}
+
+// asked is what a call asks for.
+func asked(c outside) string {
+	b, err := json.Marshal(c.input)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
 }
 
 // outage lets calls of one invocation fail from its n-th on; met says that there was one.
