@@ -17,6 +17,8 @@ import (
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
 	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -243,6 +245,18 @@ var cuts = map[string]func(first, c wish) bool{
 // wish is a call of something outside: which, and what is asked for.
 type wish struct{ name, input string }
 
+func wished(c memcloud.Call) wish {
+	input := c.Input
+	if put, ok := input.(*s3.PutObjectInput); ok { // its body is a stream
+		input = *put.Key
+	}
+	b, err := json.Marshal(input)
+	if err != nil {
+		panic(err)
+	}
+	return wish{c.Service + " " + c.Operation, string(b)}
+}
+
 // cut is an outage of the calls that one act makes, from its call-th on.
 type cut struct {
 	call  int
@@ -271,11 +285,7 @@ func (o *cut) ask(ctx context.Context, c wish) error {
 
 // strike lets everything that the desk asks for outside pass by the outage first.
 func (o *cut) strike(d *desk) {
-	hook := func(ctx context.Context, c memcloud.Call) error {
-		input, err := json.Marshal(c.Input)
-		d.must(err)
-		return o.ask(ctx, wish{c.Service + " " + c.Operation, string(input)})
-	}
+	hook := func(ctx context.Context, c memcloud.Call) error { return o.ask(ctx, wished(c)) }
 	d.db.Hooks.Before, d.s3.Hooks.Before = hook, hook
 	j := cutJobs{d.jobs, o}
 	d.planner.Jobs, d.dispatch.Jobs, d.mender.Jobs, d.editor.Jobs = j, j, j, j
