@@ -2,7 +2,11 @@ package schedule_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,5 +146,76 @@ func TestNoOutageDropsADeadLetter(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// named is what differs from world to world: tokens, hashes, the receiver's port and what was frozen with it.
+var named = regexp.MustCompile(`token-[0-9]+|0x[0-9a-f]+|[0-9a-f]{8,}|127\.0\.0\.1:[0-9]+|[A-Za-z0-9+/=]{60,}|\[[0-9]+( [0-9]+){20,}\]`)
+
+// stands lists what is in the table. Messages are hints, and are offered again.
+func (w *world) stands() string {
+	var list []string
+	w.db.Any("Schedules", func(it map[string]types.AttributeValue) bool {
+		b, err := json.Marshal(it)
+		w.must(err)
+		list = append(list, named.ReplaceAllString(string(b), "*"))
+		return false
+	})
+	slices.Sort(list)
+	return strings.Join(list, "\n")
+}
+
+// missing lists the lines of one text that are not in another.
+func missing(of, in string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(of, "\n"), func(line string) bool { return slices.Contains(strings.Split(in, "\n"), line) }), "\n")
+}
+
+// misleads reports an error that tells of something else than an outage.
+func misleads(err error) bool {
+	return errors.Is(err, schedule.ErrNotFound) || schedule.IsConflict(err) || errors.As(err, new(schedule.Problems)) || errors.As(err, new(*schedule.LinkGone))
+}
+
+// Whatever fails while somebody acts, he is not told that it was done, or what is there, unless it was so.
+func TestNoOutageIsTakenForSuccess(t *testing.T) {
+	for name, a := range acts {
+		t.Run(name, func(t *testing.T) {
+			try := func(n int, fails func(first, c outside) bool) (before, stands, said string, err error, met func() bool) {
+				w := newWorld(t)
+				w.faulty()
+				subject := a.given(w)
+				before = w.stands()
+				w.faults.plan, met = outage("act", n, fails)
+				inv := w.invoke("act", dispatchTime)
+				got, err := a.do(inv, w, subject)
+				w.end(inv)
+				w.faults.plan = nil
+				w.hooks.server.Close()
+				return before, w.stands(), named.ReplaceAllString(fmt.Sprintf("%+v", got), "*"), err, met
+			}
+			before, want, answer, err, _ := try(1000, outages["everything"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if before == want && !a.reads {
+				t.Fatalf("nothing is done; the answer is %s", answer)
+			}
+			for what, fails := range outages {
+				for n := 1; ; n++ {
+					_, stands, said, err, met := try(n, fails)
+					if !met() {
+						break
+					}
+					if err == nil && stands != want {
+						t.Errorf("%s fails from call %d on, and nobody is told that this is missing:\n%s\nbut this is there:\n%s", what, n, missing(want, stands), missing(stands, want))
+					}
+					if misleads(err) {
+						t.Errorf("%s fails from call %d on, and what is told is: %v", what, n, err)
+					}
+					if err == nil && said != answer {
+						t.Errorf("%s fails from call %d on, and the answer is\n%s\nwant\n%s", what, n, said, answer)
+					}
+				}
+			}
+		})
 	}
 }

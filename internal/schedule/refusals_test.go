@@ -95,3 +95,43 @@ func TestALinkWithoutASecretLeadsNowhere(t *testing.T) {
 		t.Errorf("taking back a link that was never given: %v", err)
 	}
 }
+
+// What cannot be done says what is wrong, and changes nothing.
+func TestActsThatAreRefused(t *testing.T) {
+	for name, row := range map[string]struct {
+		do    func(w *world, run string) error
+		words string
+	}{
+		"a dead letter that nobody can read": {func(w *world, _ string) error {
+			w.dead("m", "{")
+			return second(w.editor.Redrive(ctx, "m", "why", "ann"))
+		}, "nobody can read it"},
+		"a dead letter of a run that is gone": {func(w *world, _ string) error {
+			w.dead("m", schedule.EncodeMessage("gone@2040-01-01T00:00:00Z"))
+			return second(w.editor.Redrive(ctx, "m", "why", "ann"))
+		}, "which is not there (any more)"},
+		"the links of a name instead of a hash": {func(w *world, run string) error {
+			return second(w.editor.RevokeLinks(ctx, run, "a@x.com", "why", "ann"))
+		}, `recipient is "a@x.com"; want the hash of a recipient`},
+		"a source without an engine": {func(w *world, _ string) error {
+			return w.editor.PutSource(ctx, schedule.SourceConfig{Name: "new", Workspaces: []string{"*"}}, "ann")
+		}, "engine is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			run := w.admitted(w.definition("s", "b"))
+			messages := w.messages(w.queue.URL)
+			err := row.do(w, run)
+			if err == nil || !strings.Contains(err.Error(), row.words) {
+				t.Errorf("got %v, want %q in it", err, row.words)
+			}
+			if n := w.messages(w.queue.URL); n != messages {
+				t.Errorf("%d messages were sent", n-messages)
+			}
+			audits, _, err := w.store.Audits(ctx, "dead letter m", "", 10)
+			if err != nil || len(audits) > 0 {
+				t.Errorf("audits %+v, %v", audits, err)
+			}
+		})
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"almanac/internal/failure"
+	"almanac/internal/input"
 	"almanac/internal/memcloud"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
@@ -148,6 +149,16 @@ var acts = map[string]act{
 		d.advance(5 * time.Minute)
 	}, dispatchTick},
 
+	"tick for another owner":     {false, func(d *desk) { ownedByOps(d); d.plan() }, dispatchTick},
+	"tick while dispatch is off": {true, func(d *desk) { planned(d); d.off = true }, dispatchTick},
+
+	"reconciler's tick while dispatch is off": {true, func(d *desk) { unstarted(d); d.advance(5 * time.Minute); d.off = true }, mendTick},
+	"reconciler's tick over another owner's job": {false, func(d *desk) {
+		ownedByOps(d)
+		d.plan()
+		d.claim()
+		d.jobs.close(d.run(id("2040-02", 1)).JobName(), "FAILED")
+	}, mendTick},
 	"reconciler's tick over what runs": {true, begun, mendTick},
 	"reconciler's tick over a job that closed": {false, func(d *desk) {
 		begun(d)
@@ -173,6 +184,13 @@ var (
 	byKey  = snapshot.Once{Who: "ann", Key: "key", What: "hash"}
 	winter = snapshot.Range{Series: []snapshot.Series{ewr}, From: month("2039-11"), To: month("2040-01")}
 )
+
+// ownedByOps gives the workspace to an owner of its own.
+func ownedByOps(d *desk) {
+	d.owner("ops", 2, 1)
+	d.workspace("EWR", func(w *schedule.Workspace) { w.Owner = "ops" })
+	d.define("2040-02", unchanged)
+}
 
 func unplanned(d *desk) { d.define("2039-11", unchanged) }
 func planned(d *desk)   { d.define("2040-02", unchanged); d.plan() }
@@ -303,7 +321,7 @@ func (o *cut) strike(d *desk) {
 		return d.watermark(ctx, v, w)
 	}
 	d.planner.Watermark, d.editor.Watermark = watermark, watermark
-	off := func(ctx context.Context) (bool, error) { return false, o.before(ctx, "switch") }
+	off := func(ctx context.Context) (bool, error) { return d.off, o.before(ctx, "switch") }
 	d.dispatch.Off, d.mender.Off = off, off
 	d.editor.Serves = func(ctx context.Context, _, _ string) (bool, error) { return true, o.before(ctx, "sources") }
 }
@@ -358,6 +376,11 @@ func missing(of, in string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(of, "\n"), func(line string) bool { return slices.Contains(strings.Split(in, "\n"), line) }), "\n")
 }
 
+// misleads reports an error that tells of something else than an outage.
+func misleads(err error) bool {
+	return errors.Is(err, snapshot.ErrNotFound) || snapshot.IsConflict(err) || errors.As(err, new(input.Problems))
+}
+
 // Whatever fails while somebody acts or a tick goes its round: nobody is told that it was done, or what it found, unless
 // it was so.
 func TestNoOutageOfAnActIsTakenForSuccess(t *testing.T) {
@@ -387,6 +410,9 @@ func TestNoOutageOfAnActIsTakenForSuccess(t *testing.T) {
 					}
 					if err == nil && got != stands {
 						t.Errorf("%s fails from call %d on (%s), and nobody is told that this is missing:\n%s\nbut this is there:\n%s", what, call, o.first.name, missing(stands, got), missing(got, stands))
+					}
+					if misleads(err) {
+						t.Errorf("%s fails from call %d on (%s), and what is told is: %v", what, call, o.first.name, err)
 					}
 					if err == nil && said != answer {
 						t.Errorf("%s fails from call %d on (%s), and the answer is\n%s\nwant\n%s", what, call, o.first.name, said, answer)
