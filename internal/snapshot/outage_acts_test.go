@@ -47,6 +47,9 @@ var acts = map[string]act{
 	"owner": {false, func(*desk) {}, func(ctx context.Context, d *desk) (any, error) {
 		return nil, d.editor.SaveOwner(ctx, snapshot.Owner{ID: "ops", Name: "Ops", Cap: 3, Backfill: 1}, "ann")
 	}},
+	"owner again": {false, func(d *desk) { d.owner("ops", 3, 1) }, func(ctx context.Context, d *desk) (any, error) {
+		return nil, d.editor.SaveOwner(ctx, snapshot.Owner{ID: "ops", Name: "Ops", Cap: 4, Backfill: 1}, "ann")
+	}},
 	"request": {false, published, func(ctx context.Context, d *desk) (any, error) {
 		return d.editor.Request(ctx, period("2040-02"), "why", "ann")
 	}},
@@ -321,7 +324,10 @@ func (o *cut) strike(d *desk) {
 		return d.watermark(ctx, v, w)
 	}
 	d.planner.Watermark, d.editor.Watermark = watermark, watermark
-	off := func(ctx context.Context) (bool, error) { return d.off, o.before(ctx, "switch") }
+	off := func(ctx context.Context) (bool, error) {
+		err := o.before(ctx, "switch")
+		return d.off && err == nil, err
+	}
 	d.dispatch.Off, d.mender.Off = off, off
 	d.editor.Serves = func(ctx context.Context, _, _ string) (bool, error) { return true, o.before(ctx, "sources") }
 }

@@ -19,6 +19,9 @@ func TestTimingComesBackAsItWasWritten(t *testing.T) {
 	if string(asJSON(t, got)) != string(asJSON(t, want)) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	if _, err := snapshot.ParseTiming(strings.Replace(string(asJSON(t, want)), "{", `{"retry": 1, `, 1)); err == nil || !strings.Contains(err.Error(), "retry") {
+		t.Errorf("a figure that there is not: %v", err)
+	}
 	for name, text := range map[string]string{"not JSON": "x", "unknown": `{"retry":1}`, "wrong type": `{"page_size":"x"}`, "absent fields": "{}", "no duration": `{"job_grace":5}`} {
 		if _, err := snapshot.ParseTiming(text); err == nil || !strings.Contains(err.Error(), "SNAPSHOT_TIMING") {
 			t.Errorf("%s: %v", name, err)
