@@ -158,7 +158,7 @@ var acts = map[string]act{
 	}},
 	"dead letter of a run": {false, oneRun, deadLetter},
 	"dead letter of a run without attempts": {false, func(w *world) string {
-		run := oneRun(w)
+		run := twoHooks(w)
 		w.faults.plan = dies("deliver", "Webhook.Send", dieAfter)
 		w.deliver()
 		w.faults.plan = nil

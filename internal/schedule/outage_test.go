@@ -78,6 +78,16 @@ func TestNoOutageDropsAMessage(t *testing.T) {
 			w.must(err)
 		},
 		"no rows": func(*world, string) {},
+		"last attempt, its receiver is busy": func(w *world, _ string) {
+			w.hooks.answer = answers("b", status(503))
+			w.set(firstRun, schema.AttemptsLeft, &types.AttributeValueMemberN{Value: "1"})
+		},
+		"time is up after the first recipient": func(w *world, _ string) {
+			w.hooks.during = func(string, int) {
+				w.hooks.during = nil
+				w.advance(deliverTime - w.timing.Reserve.Std())
+			}
+		},
 	} {
 		for what, fails := range outages {
 			t.Run(name+", "+what, func(t *testing.T) {
@@ -150,7 +160,7 @@ func TestNoOutageDropsADeadLetter(t *testing.T) {
 }
 
 // named is what differs from world to world: tokens, hashes, the receiver's port and what was frozen with it.
-var named = regexp.MustCompile(`token-[0-9]+|0x[0-9a-f]+|[0-9a-f]{8,}|127\.0\.0\.1:[0-9]+|[A-Za-z0-9+/=]{60,}|\[[0-9]+( [0-9]+){20,}\]`)
+var named = regexp.MustCompile(`"detail":\{"Value":"[^"]*"|token-[0-9]+|0x[0-9a-f]+|[0-9a-f]{8,}|127\.0\.0\.1:[0-9]+|[A-Za-z0-9+/=]{60,}|\[[0-9]+( [0-9]+){20,}\]`)
 
 // stands lists what is in the table. Messages are hints, and are offered again.
 func (w *world) stands() string {
