@@ -351,9 +351,6 @@ func (w *work) attempt(ctx context.Context) error {
 			return err
 		}
 	}
-	if w.run.File.Rows == 0 && w.def.Empty == SuppressEmpty {
-		return errEmpty
-	}
 	return w.deliver(ctx)
 }
 
