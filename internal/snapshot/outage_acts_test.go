@@ -261,7 +261,10 @@ var cuts = map[string]func(first, c wish) bool{
 	"everything":     func(first, c wish) bool { return true },
 	"this operation": func(first, c wish) bool { return c.name == first.name },
 	"this request":   func(first, c wish) bool { return c == first },
+	shortly:          func(first, c wish) bool { return c == first },
 }
+
+const shortly = "this request until another is made"
 
 // wish is a call of something outside: which, and what is asked for.
 type wish struct{ name, input string }
@@ -281,9 +284,10 @@ func wished(c memcloud.Call) wish {
 // cut is an outage of the calls that one act makes, from its call-th on.
 type cut struct {
 	call  int
-	fails func(first, c wish) bool
+	what  string
 	calls int
 	first wish
+	over  bool
 }
 
 type cutKey struct{}
@@ -298,8 +302,11 @@ func (o *cut) ask(ctx context.Context, c wish) error {
 	if o.calls == o.call {
 		o.first = c
 	}
-	if o.first.name != "" && o.fails(o.first, c) {
-		return errors.New("no answer")
+	if o.first.name != "" && !o.over {
+		if cuts[o.what](o.first, c) {
+			return errors.New("no answer")
+		}
+		o.over = o.what == shortly
 	}
 	return nil
 }
@@ -407,9 +414,9 @@ func TestNoOutageOfAnActIsTakenForSuccess(t *testing.T) {
 			if before == stands && !a.reads {
 				t.Fatalf("nothing is done; the answer is %s", answer)
 			}
-			for what, fails := range cuts {
+			for what := range cuts {
 				for call := 1; ; call++ {
-					o := &cut{call: call, fails: fails}
+					o := &cut{call: call, what: what}
 					_, got, said, err := try(o)
 					if o.first.name == "" {
 						break

@@ -20,7 +20,8 @@ import (
 // outage lets calls of one try of a step fail: those that its kind says, from its n-th on.
 type outage struct {
 	try, call int
-	fails     func(first, c wish) bool
+	what      string
+	over      bool
 	off       bool
 	tries     int
 	began     int  // calls before the try
@@ -36,8 +37,11 @@ func (o *outage) hook(a *attempts) func(context.Context, memcloud.Call) error {
 		if a.calls-o.began == o.call {
 			o.first = one
 		}
-		if o.first.name != "" && o.fails(o.first, one) {
-			return errors.New("no answer")
+		if o.first.name != "" && !o.over {
+			if cuts[o.what](o.first, one) {
+				return errors.New("no answer")
+			}
+			o.over = o.what == shortly
 		}
 		return nil
 	}
@@ -175,10 +179,10 @@ func TestNoOutageIsTakenForSuccess(t *testing.T) {
 					undisturbed = append(undisturbed, standing(r))
 				}
 			})
-			for what, fails := range cuts {
+			for what := range cuts {
 				for try := 1; try <= len(undisturbed); try++ {
 					for call := 1; ; call++ {
-						o := &outage{try: try, call: call, fails: fails}
+						o := &outage{try: try, call: call, what: what}
 						a, id := begin(o)
 						walk(o, a, id, func(err error) {
 							if got := standing(a.run(id)); o.tries == try && err == nil && got != undisturbed[try-1] {
