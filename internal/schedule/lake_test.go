@@ -12,6 +12,7 @@ import (
 	"almanac/internal/memcloud"
 	"almanac/internal/schedule"
 	"almanac/internal/source"
+	"almanac/internal/source/athena"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	athenatypes "github.com/aws/aws-sdk-go-v2/service/athena/types"
@@ -21,8 +22,8 @@ import (
 // lakeResults reads what the Athena in memory has written.
 type lakeResults struct{ s3 *memcloud.S3 }
 
-func (r lakeResults) Open(ctx context.Context, bucket, key string) (io.ReadCloser, error) {
-	out, err := r.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+func (r lakeResults) Open(ctx context.Context, bucket, key string, from int64) (io.ReadCloser, error) {
+	out, err := r.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key, Range: athena.Range(from)})
 	if err != nil {
 		return nil, err
 	}

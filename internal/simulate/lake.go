@@ -33,6 +33,16 @@ func (l lakes) Open(ctx context.Context, name, workspace string, q source.Query)
 	return l.athena().Open(ctx, q)
 }
 
+// View holds the named source; Athena is held at nothing.
+func (l lakes) View(ctx context.Context, name, workspace string) (source.View, error) {
+	if name != lakeBucket {
+		return l.Data.View(ctx, name, workspace)
+	}
+	return l.athena().Apart(), nil
+}
+
+func (t Kit) sources() lakes { return lakes{t.w.Data, t} }
+
 // Stop ends a query of Athena's.
 func (l lakes) Stop(ctx context.Context, _, _, id string) (source.Cost, error) {
 	return l.athena().Stop(ctx, id)
@@ -45,8 +55,8 @@ func (l lakes) athena() *athena.Source {
 
 type lakeResults struct{ s3 *memcloud.S3 }
 
-func (r lakeResults) Open(ctx context.Context, bucket, key string) (io.ReadCloser, error) {
-	out, err := r.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+func (r lakeResults) Open(ctx context.Context, bucket, key string, from int64) (io.ReadCloser, error) {
+	out, err := r.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key, Range: athena.Range(from)})
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func (e *execution) await(ctx context.Context) (*types.QueryExecution, error) {
 			return nil, e.late(ctx)
 		}
 		pause = min(pause, e.limits.Timeout-e.Now().Sub(e.began))
-		if end, ok := ctx.Deadline(); ok && !e.Now().Add(pause).Before(end) {
+		if end, ok := e.until(ctx); ok && !e.Now().Add(pause).Before(end) {
 			return nil, e.leave(ctx, context.DeadlineExceeded)
 		}
 		if err := e.Pause(ctx, pause); err != nil {
@@ -105,6 +105,15 @@ func (e *execution) await(ctx context.Context) (*types.QueryExecution, error) {
 		}
 		pause = min(pause*3/2, maxPause)
 	}
+}
+
+// until is when the caller does not wait any longer, if ever.
+func (e *execution) until(ctx context.Context) (time.Time, bool) {
+	end, ok := ctx.Deadline()
+	if until := e.ticket.Until; !until.IsZero() && (!ok || until.Before(end)) {
+		return until, true
+	}
+	return end, ok
 }
 
 // late ends a query that has used up its time.
