@@ -36,9 +36,9 @@ func lakeKind(sql string) string {
 	return lakeOfRows
 }
 
-// lakeOf has Athena hold what Data holds. A query takes as long as is told; first are what the first ones of a kind come to
-// before that.
-func (w *World) lakeOf(takes time.Duration, first map[string][]memcloud.AthenaAnswer) {
+// lakeOf has Athena hold what Data holds. A query of a kind takes as long as is told; first are what the first ones of a kind
+// come to before that.
+func (w *World) lakeOf(takes map[string]time.Duration, first map[string][]memcloud.AthenaAnswer) {
 	asked := map[string]int{}
 	w.Athena.Engine = func(q memcloud.AthenaQuery) memcloud.AthenaAnswer {
 		w.Data.mu.Lock()
@@ -50,7 +50,7 @@ func (w *World) lakeOf(takes time.Duration, first map[string][]memcloud.AthenaAn
 		}
 		w.Data.tokens[q.Token] = fmt.Sprintf("v%d", w.Data.moved)
 		month := strings.Trim(q.Parameters[0], "'") + " " + strings.TrimPrefix(q.Parameters[1], "TIMESTAMP '")[:len("2040-02")]
-		return w.Data.lakeAnswer(kind, month, takes)
+		return w.Data.lakeAnswer(kind, month, takes[kind])
 	}
 }
 
@@ -92,38 +92,40 @@ func lakeMonthScenarios() []Scenario {
 	refused.Error = &types.AthenaError{ErrorCategory: aws.Int32(2), ErrorType: aws.Int32(1006)}
 	asked := func(it Row) bool { return Text(it, schema.QueryFor) != "" }
 	const cancelled = "2040-02 v1 cancelled operator, cancel 2040-02 v1"
-	cancelAt := func(name string, state snapshot.State, besides func(Row) bool) Scenario {
-		return Scenario{Name: name, Ended: lastQuery, Want: cancelled + "; its query CANCELLED", Or: slices.Concat(
+	cancelAt := func(kind string, state snapshot.State) Scenario {
+		return Scenario{Name: "cancelled while its " + kind + " is asked for", Ended: lastQuery, Want: cancelled + "; its query CANCELLED", Or: slices.Concat(
 			[]string{"2040-02 v1 published g1; its query SUCCEEDED", cancelled + "; its query SUCCEEDED", cancelled + "; its query RUNNING", cancelled + "; its query QUEUED"},
 			orLater(cancelled+"; its query SUCCEEDED"), orLater(cancelled+"; its query RUNNING"), orLater("2040-02 v1 published g1; its query SUCCEEDED")),
 			Drive: func(w *World) {
-				w.lakeOf(7*time.Minute, nil)
+				w.lakeOf(map[string]time.Duration{kind: 20 * time.Second}, nil)
 				w.defined(lakeMonths())
-				w.Reach("that its query runs", w.inState(february1, state, besides))
+				w.Reach("that its query runs", w.inState(february1, state, func(it Row) bool { return Text(it, schema.QueryFor) == "1 "+kind }))
 				w.between("person", cancelling(february1))
 			}}
 	}
 	return []Scenario{
 		{Name: "a month's queries outlive their steps", Ended: lastQuery, Want: "2040-02 v1 published g1; its query SUCCEEDED", Drive: func(w *World) {
-			w.lakeOf(7*time.Minute, nil)
+			w.lakeOf(map[string]time.Duration{lakeOfRows: 5 * time.Minute, lakeOfControl: time.Minute}, nil)
 			w.defined(lakeMonths())
 		}},
-		{Name: "a month's queries are asked again", Ended: lastQuery, Want: "2040-02 v1 published g2 f2; its query SUCCEEDED", Drive: func(w *World) {
-			w.lakeOf(time.Second, map[string][]memcloud.AthenaAnswer{lakeOfRows: broken, lakeOfControl: broken})
-			w.defined(lakeMonths())
-		}},
+		{Name: "a month's queries are asked again", Ended: lastQuery, Want: "2040-02 v1 published g2 f2; its query SUCCEEDED",
+			// A step that died after it had noted the end asks again when it is tried again: that is no failure.
+			Or: []string{"2040-02 v1 published g2 f1; its query SUCCEEDED", "2040-02 v1 published g1 f1; its query SUCCEEDED"}, Drive: func(w *World) {
+				w.lakeOf(nil, map[string][]memcloud.AthenaAnswer{lakeOfRows: broken, lakeOfControl: broken})
+				w.defined(lakeMonths())
+			}},
 		{Name: "a month's query is refused", Ended: lastQuery, Want: "2040-02 v1 failed query_invalid f1; its query FAILED", Or: []string{"2040-02 v1 failed query_invalid f2; its query FAILED"}, Drive: func(w *World) {
-			w.lakeOf(time.Second, map[string][]memcloud.AthenaAnswer{lakeOfRows: {refused, refused, refused, refused}})
+			w.lakeOf(nil, map[string][]memcloud.AthenaAnswer{lakeOfRows: {refused, refused, refused, refused}})
 			w.defined(lakeMonths())
 		}},
 		{Name: "the lake moves between rows and control", Ended: lastQuery, Want: "2040-02 v1 published g2 f1; its query SUCCEEDED", Or: []string{"2040-02 v1 published g1; its query SUCCEEDED", "2040-02 v1 published g1 f1; its query SUCCEEDED"}, Drive: func(w *World) {
-			w.lakeOf(time.Second, nil)
+			w.lakeOf(nil, nil)
 			w.defined(lakeMonths())
 			w.Reach("that its rows are asked for", w.inState(february1, snapshot.Running, asked))
 			w.Data.Load("EWR 2040-02", 7, 8, 9, 10)
 		}},
-		cancelAt("cancelled while its rows are asked for", snapshot.Running, asked),
-		cancelAt("cancelled while its control is asked for", snapshot.Validating, func(it Row) bool { return Text(it, schema.QueryFor) == "1 control" }),
+		cancelAt(lakeOfRows, snapshot.Running),
+		cancelAt(lakeOfControl, snapshot.Validating),
 	}
 }
 
@@ -137,7 +139,8 @@ func lastQuery(w *World) string {
 }
 
 // monthQueriesPaidOnce holds the queries that were started against the months: each is under the token of one of a run's
-// numbers, one a generation and kind has come to a result or runs, and a published month says what it has paid.
+// numbers, one a generation and kind has come to a result or runs, and a published month says what it has paid for its last
+// generation at least, and for no more than all: of a query whose id never came back nobody knows.
 func monthQueriesPaidOnce(w *World) error {
 	type purpose struct {
 		run, kind  string
@@ -158,7 +161,7 @@ func monthQueriesPaidOnce(w *World) error {
 			}
 		}
 	}
-	paid, scanned := map[purpose]string{}, map[string]int64{}
+	paid, all, last := map[purpose]string{}, map[string]int64{}, map[string]int64{}
 	for _, q := range w.Athena.Started() {
 		if strings.Contains(q.SQL, ofSchedules) {
 			continue
@@ -172,6 +175,7 @@ func monthQueriesPaidOnce(w *World) error {
 		if of.number == r.Query.Number && q.ID != r.Query.ID {
 			return fmt.Errorf("%s says query %s, it was %s", of.run, r.Query.ID, q.ID)
 		}
+		all[of.run] += w.scanned(q.ID)
 		switch w.Athena.State(q.ID) {
 		case types.QueryExecutionStateFailed, types.QueryExecutionStateCancelled:
 			continue
@@ -181,11 +185,13 @@ func monthQueriesPaidOnce(w *World) error {
 			return fmt.Errorf("generation %d of %s paid for query %s, its %s, although %s has their result", of.generation, of.run, q.ID, of.kind, before)
 		}
 		paid[of.purpose] = q.ID
-		scanned[of.run] += w.scanned(q.ID)
+		if of.generation == r.Generation {
+			last[of.run] += w.scanned(q.ID)
+		}
 	}
-	for id, bytes := range scanned {
-		if r := w.Month(id); r.State == snapshot.Published && r.QueryCost.Scanned != bytes {
-			return fmt.Errorf("%s says that %d bytes were scanned, its queries have scanned %d", id, r.QueryCost.Scanned, bytes)
+	for id, most := range all {
+		if r := w.Month(id); r.State == snapshot.Published && (r.QueryCost.Scanned < last[id] || r.QueryCost.Scanned > most) {
+			return fmt.Errorf("%s says that %d bytes were scanned, its queries have scanned %d, those of its last generation %d", id, r.QueryCost.Scanned, most, last[id])
 		}
 	}
 	return nil

@@ -397,6 +397,9 @@ var monthBreaches = []struct {
 	{"a month's queries are paid for once", "its cost is not whole", fromLake, func(w *World) {
 		w.unseen(func() { w.put(februaryRow, written(schema.QueryScanned, 1)) })
 	}},
+	{"a month's queries are paid for once", "its cost is more than all", fromLake, func(w *World) {
+		w.unseen(func() { w.put(februaryRow, written(schema.QueryScanned, 1<<40)) })
+	}},
 	{"a settled month never changes", "its query's cost, which was told before", fromLake, func(w *World) { w.put(februaryRow, written(schema.QueryScanned, 1)) }},
 	{"a month moves only as its table says", "a query beside one that runs", lakeRuns, func(w *World) {
 		w.put(februaryRow, written(schema.QueryNumber, 2, schema.QueryID, "another"))
@@ -459,20 +462,20 @@ func (w *World) chunkByHand(generation, number int) {
 
 // fromLake is a month that was published from Athena.
 func fromLake(w *World) {
-	w.lakeOf(0, nil)
+	w.lakeOf(nil, nil)
 	w.defined(lakeMonths())
 	w.attempted(february1)
 }
 
 // lakeRuns has a query under way, lakeNoted one that has ended.
 func lakeRuns(w *World) {
-	w.lakeOf(time.Hour, nil)
+	w.lakeOf(map[string]time.Duration{lakeOfRows: time.Hour}, nil)
 	w.defined(lakeMonths())
 	w.Reach("that its rows are asked for", w.inState(february1, snapshot.Running, func(it Row) bool { return Text(it, schema.QueryID) != "" }))
 }
 
 func lakeNoted(w *World) {
-	w.lakeOf(time.Second, nil)
+	w.lakeOf(nil, nil)
 	w.defined(lakeMonths())
 	w.Reach("that its query has ended", w.inState(february1, snapshot.Running, func(it Row) bool { return truth(it, schema.QueryNoted) }))
 }
