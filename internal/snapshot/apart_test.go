@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"almanac/internal/failure"
+	"almanac/internal/input"
 	"almanac/internal/memcloud"
 	"almanac/internal/snapshot"
 	"almanac/internal/source"
@@ -191,6 +192,55 @@ func TestAQueryOfAMonthIsRefused(t *testing.T) {
 		l.walk(l.claim(r.ID()))
 		if r = l.run(r.ID()); !r.Final() || r.ErrorCode != string(failure.QueryInvalid) || !r.Query.Noted || r.Query.Ended || len(l.stopped) != 0 {
 			t.Errorf("%s %s %+v, stopped %q", r.State, r.ErrorCode, r.Query, l.stopped)
+		}
+	}
+}
+
+// A query that has used up its time was paid for: no attempt asks for another one.
+func TestAQueryOfAMonthIsTooSlow(t *testing.T) {
+	d := lakeTrips()
+	d.Limits.Timeout = input.Duration(8 * time.Minute)
+	l := newLake(t, d, 250)
+	l.rowsOf[0].Takes = time.Hour
+	r := l.plan(newark)
+	l.walk(l.claim(r.ID()))
+	r = l.run(r.ID())
+	if !r.Final() || r.ErrorCode != string(failure.QueryTooSlow) || r.QueryCost.Micros == 0 || len(l.stopped) != 0 {
+		t.Errorf("%s %s, %+v, stopped %q", r.State, r.ErrorCode, r.QueryCost, l.stopped)
+	}
+	l.wantPaid(r.ID(), "1 rows")
+}
+
+// Ten times the rows are ten times the chunks of the same two queries, and each byte of the result is read once, whatever
+// number of calls that takes: none skips what those before it have read.
+func TestTenTimesTheRowsOfAMonth(t *testing.T) {
+	type measured struct{ calls, chunks, queries, read, result int }
+	month := func(n int) (m measured) {
+		d := lakeTrips()
+		d.ChunkRows = 500
+		l := newLake(t, d, n)
+		l.step = 20 * time.Second // a call has time for some chunks
+		l.metered = func(n int) {
+			if len(l.api.Started()) == 1 {
+				m.read += n
+			}
+		}
+		r := l.publish(newark)
+		if r.Cursor.Rows != int64(n) || r.Attempts != 1 {
+			t.Fatalf("%+v", r.Cursor)
+		}
+		out, err := l.s3.HeadObject(bg, &s3.HeadObjectInput{Bucket: aws.String("results"), Key: aws.String(l.api.Started()[0].ID + ".csv")})
+		l.must(err)
+		return measured{len(l.read) - 1, r.Cursor.Chunk, len(l.api.Started()), m.read, int(*out.ContentLength)}
+	}
+	one, ten := month(2_000), month(20_000)
+	if one.chunks != 4 || ten.chunks != 40 || one.queries != 2 || ten.queries != 2 || ten.calls < 4 {
+		t.Errorf("%+v, then %+v", one, ten)
+	}
+	for _, m := range []measured{one, ten} {
+		// what a call had in its buffer when it left, of 256 KiB, is read by the next one again
+		if over := m.read - m.result; over < 0 || over > m.calls*256<<10 {
+			t.Errorf("%+v", m)
 		}
 	}
 }

@@ -25,7 +25,8 @@ type lake struct {
 	*attempts
 	api           *memcloud.Athena
 	rowsOf, sumOf []memcloud.AthenaAnswer
-	read          []int64 // where results were read from
+	read          []int64     // where results were read from
+	metered       func(n int) // bytes of results that were read
 	stopped       []string
 	noStop        error
 }
@@ -120,7 +121,21 @@ func (l *lake) Open(ctx context.Context, bucket, key string, from int64) (io.Rea
 		return nil, err
 	}
 	l.read = append(l.read, from)
-	return out.Body, nil
+	return meter{out.Body, l.metered}, nil
+}
+
+// meter tells how much is read.
+type meter struct {
+	io.ReadCloser
+	tell func(n int)
+}
+
+func (m meter) Read(p []byte) (int, error) {
+	n, err := m.ReadCloser.Read(p)
+	if m.tell != nil {
+		m.tell(n)
+	}
+	return n, err
 }
 
 // wantPaid demands that these queries of the run were paid for, "1 rows" in the first generation, each under the token of its

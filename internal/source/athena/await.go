@@ -116,10 +116,14 @@ func (e *execution) until(ctx context.Context) (time.Time, bool) {
 	return end, ok
 }
 
-// late ends a query that has used up its time.
+// late ends a query that has used up its time. One that was paid for is followed by no other: it would take as long and cost
+// as much. One that has only waited for its turn may be asked again.
 func (e *execution) late(ctx context.Context) error {
 	if err := e.end(ctx); err != nil {
 		return err
+	}
+	if e.ticket.Cost.Micros > 0 {
+		return failure.Wrap(failure.QueryTooSlow, context.DeadlineExceeded, "the query did not end within its time of %s and has scanned %d bytes, which are paid for: have it scan less, for instance one partition, or raise limits.timeout", e.limits.Timeout, e.ticket.Cost.Scanned)
 	}
 	e.ticket.Over = true
 	return failure.Wrap(failure.QueryTimeout, context.DeadlineExceeded, "the query did not end within its time of %s: have it scan less, for instance one partition, or raise limits.timeout", e.limits.Timeout)

@@ -59,7 +59,7 @@ var Defaults = source.Limits{Timeout: 30 * time.Minute}
 var _ source.Source = (*Source)(nil)
 
 // Open starts the query, or finds the one of its ticket, and waits until it has ended. Errors: those of package failure
-// for "source" and query_scans_too_much, ErrRunning of package source, and what the ticket's Record returned.
+// for "source", query_scans_too_much, query_too_slow, ErrRunning of package source, and what the ticket's Record returned.
 func (s *Source) Open(ctx context.Context, q source.Query) (source.Rows, error) {
 	limits := q.Limits.Or(s.Defaults).Or(Defaults).Or(source.Defaults)
 	if err := limits.Check(); err != nil {
