@@ -26,7 +26,9 @@ import (
 // that UNLOADs needs the right to write. The result that every SELECT leaves is one object in the order asked for.
 //
 // Why a byte and not a key to go on at: to skip the rows before the cursor each call would read the result's head again, and
-// of a month that takes n calls read n/2 of it in vain. From the byte on each byte is read once, so that ten times the rows are
+// reading rows alone takes a quarter to a half of the time of making chunks of them (measured: 400,000 rows of five columns in
+// 0.44 to 0.89 s of 1.66 s), so that a month of n calls would spend n/8 of its time and more on it. From the byte on each byte
+// is read once, so that ten times the rows are
 // ten times the work, at the memory of one row, one file's buffers and the reader's 256 KiB. What is read is one object under
 // one query's id, which nobody writes again; keys must increase over the cut all the same.
 //
