@@ -28,9 +28,9 @@ import (
 // Why a byte and not a key to go on at: to skip the rows before the cursor each call would read the result's head again, and
 // reading rows alone takes a quarter to a half of the time of making chunks of them (measured: 400,000 rows of five columns in
 // 0.44 to 0.89 s of 1.66 s), so that a month of n calls would spend n/8 of its time and more on it. From the byte on each byte
-// is read once, so that ten times the rows are
-// ten times the work, at the memory of one row, one file's buffers and the reader's 256 KiB. What is read is one object under
-// one query's id, which nobody writes again; keys must increase over the cut all the same.
+// is read once, so that ten times the rows are ten times the work, at the memory of one row, one file's buffers and the
+// reader's 256 KiB. What is read is one object under one query's id, which nobody writes again; keys must increase over the
+// cut all the same.
 //
 // What such an engine does not give is one view for several queries. So there is no single pass, and "auto" means chunks. It
 // follows also that a query without rows cannot be asked for its columns for nothing: which columns the control query sums is
