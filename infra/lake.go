@@ -132,6 +132,7 @@ func (l *lake) toQuery(stack awscdk.Stack, d Deployment, s storage) []awsiam.Pol
 		allow(buckets, "s3:GetBucketLocation", "s3:ListBucket"),
 		allow(objects, "s3:GetObject"),
 		allow([]string{*s.files.BucketArn()}, "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"),
+		toTellMissing(s.files), // a result that has expired from one that may not be read
 		onObjects(s.files, queriesPrefix, "s3:PutObject", "s3:GetObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"),
 	}
 }

@@ -53,7 +53,11 @@ func TestAthenaMayBeAskedInTheStagesWorkgroupAlone(t *testing.T) {
 		prefix("glue") + "database/default": "glue:GetDatabase", "StorageFiles": "s3:GetBucketLocation s3:ListBucketMultipartUploads", "StorageFiles/queries/*": writes,
 	}
 	without := templateOf(t, variant{"production", ""})
-	for _, function := range []string{"DeliveryDeliverQuery", "ApiFunction"} {
+	for _, function := range []string{"DeliveryDeliverQuery", "ApiFunction", "SnapshotsPlan", "SnapshotsStep"} {
+		shared := maps.Clone(shared)
+		if strings.HasPrefix(function, "Snapshots") { // the others list the bucket anyway
+			shared["StorageFiles"] = "s3:GetBucketLocation s3:ListBucket s3:ListBucketMultipartUploads"
+		}
 		own := maps.Clone(shared)
 		own["StorageData"] = "s3:GetBucketLocation"
 		want(t, function+" with the stage's own data", lakeRights(t, lakeTemplate(t, nil), function, rightsOf(t, without, function)), own)
@@ -81,6 +85,10 @@ func TestTheWorkgroupBoundsItsQueries(t *testing.T) {
 		place := get(c, "ResultConfiguration", "OutputLocation")
 		_, f := tpl.one(t, "AWS::Lambda::Function", "DeliveryDeliverQuery")
 		want(t, "the function reads where the workgroup writes", get(f.Properties, "Environment", "Variables", "ATHENA_OUTPUT"), place)
+		for _, function := range []string{"SnapshotsPlan", "SnapshotsStep", "ApiFunction"} {
+			_, f := tpl.one(t, "AWS::Lambda::Function", function)
+			want(t, function+" reads there too", get(f.Properties, "Environment", "Variables", "ATHENA_OUTPUT"), place)
+		}
 		kept := false
 		_, files := tpl.one(t, "AWS::S3::Bucket", "StorageFiles")
 		for _, rule := range get(files.Properties, "LifecycleConfiguration", "Rules").([]any) {
@@ -151,7 +159,7 @@ func TestCdkNagFindsOnlyPatternsBelowWhatTheSettingsName(t *testing.T) {
 			t.Errorf("%s at %s", f.rule, f.where)
 		}
 	}
-	if found != 8 { // two databases, a bucket and the results, of two functions
-		t.Errorf("%d findings of such patterns, want 8", found)
+	if found != 16 { // two databases, a bucket and the results, of four functions
+		t.Errorf("%d findings of such patterns, want 16", found)
 	}
 }

@@ -32,6 +32,7 @@ const snapshotPrefix = "snapshots/"
 // The dispatcher starts the workflow, that calls the steps, and these ask for a dispatch: a ring, which CloudFormation can
 // not make. So the workflow has a name of its own, by which the functions know it before it is there.
 type months struct {
+	stack   awscdk.Stack
 	scope   constructs.Construct
 	d       Deployment
 	s       storage
@@ -45,7 +46,7 @@ func newSnapshots(stack awscdk.Stack, d Deployment, s storage) (months, error) {
 		return *stack.FormatArn(&awscdk.ArnComponents{Service: jsii.String("states"), Resource: jsii.String(kind),
 			ArnFormat: awscdk.ArnFormat_COLON_RESOURCE_NAME, ResourceName: jsii.String(name)})
 	}
-	m := months{constructs.NewConstruct(stack, jsii.String("Snapshots")), d, s, arn("stateMachine", name), arn("execution", name+":*")}
+	m := months{stack, constructs.NewConstruct(stack, jsii.String("Snapshots")), d, s, arn("stateMachine", name), arn("execution", name+":*")}
 	dispatch := m.dispatch()
 	step := m.step(dispatch)
 	if err := m.workflow(name, step); err != nil {
@@ -77,8 +78,9 @@ func (m months) plan(dispatch awslambda.Function) awslambda.Function {
 		ID: "Plan", Folder: "snapshot-plan", Description: "Plans closed months", Size: m.d.Profile.SnapshotPlan, Reads: true,
 		Environment: m.environment(map[string]string{
 			boot.EnvDataBucket: *m.s.data.BucketName(), boot.EnvAttemptMachine: m.machine, boot.EnvSnapshotDispatch: *dispatch.FunctionName(),
+			boot.EnvAthenaOutput: m.s.lake.place(),
 		}),
-		Rights: []awsiam.PolicyStatement{
+		Rights: append(m.s.lake.toQuery(m.stack, m.d, m.s), // watermarks, and queries of what is cancelled
 			onTable(m.s.schedules, "dynamodb:GetItem", "dynamodb:BatchGetItem"),
 			onIndexes(m.s.schedules, schema.IndexDirectory), // workspaces
 			onTable(m.s.snapshots, "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"),
@@ -87,7 +89,7 @@ func (m months) plan(dispatch awslambda.Function) awslambda.Function {
 			onObjects(m.s.data, "", "s3:GetObject"), // watermarks
 			allow([]string{m.jobs}, "states:StopExecution"),
 			toAsk(dispatch),
-		},
+		),
 	})
 	every(m.scope, "PlanTick", planRate, f, "Looks for closed months")
 	return f
@@ -118,16 +120,16 @@ func (m months) step(dispatch awslambda.Function) awslambda.Function {
 		Size: m.d.Profile.SnapshotStep, Reads: true,
 		Environment: m.environment(map[string]string{
 			boot.EnvDataBucket: *m.s.data.BucketName(), boot.EnvSnapshotsBucket: *m.s.months.BucketName(),
-			boot.EnvSnapshotDispatch: *dispatch.FunctionName(),
+			boot.EnvSnapshotDispatch: *dispatch.FunctionName(), boot.EnvAthenaOutput: m.s.lake.place(),
 		}),
-		Rights: []awsiam.PolicyStatement{
+		Rights: append(m.s.lake.toQuery(m.stack, m.d, m.s),
 			m.configured(),
 			onTable(m.s.snapshots, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"),
 			toTellMissing(m.s.data, m.s.months), // and to list a generation's objects
 			onObjects(m.s.data, "", "s3:GetObject"),
 			onObjects(m.s.months, snapshotPrefix, "s3:PutObject", "s3:GetObject", "s3:AbortMultipartUpload"),
 			toAsk(dispatch),
-		},
+		),
 	})
 }
 

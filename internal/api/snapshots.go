@@ -102,6 +102,7 @@ type SnapshotDetail struct {
 	Execution   string           `json:"execution,omitempty"`
 	ClaimedAt   *time.Time       `json:"claimed_at,omitempty"`
 	StartedAt   *time.Time       `json:"started_at,omitempty"`
+	Query       *QueryView       `json:"query,omitempty"`
 	Error       *ErrorView       `json:"error,omitempty" doc:"the latest failure"`
 	FailedIn    string           `json:"failed_in,omitempty" doc:"the state that it failed in"`
 	Checks      []snapshot.Check `json:"checks" doc:"what the latest validation found"`
@@ -143,6 +144,9 @@ func snapshotDetail(r snapshot.Run, current snapshot.Pointer) SnapshotDetail {
 		Start: instant(r.Start), End: instant(r.End), Zone: r.Zone, Mode: string(r.Mode), Generation: r.Generation, Chunks: r.Cursor.Chunk, Rows: r.Cursor.Rows,
 		Job: r.Job, Execution: r.Execution, ClaimedAt: instant(r.ClaimedAt), StartedAt: instant(r.StartedAt), FailedIn: string(r.FailedIn), Checks: []snapshot.Check{},
 		RequestedBy: r.RequestedBy, RequestWhy: r.RequestWhy, ReasonText: r.ReasonText, CancelledBy: r.CancelledBy, Timeline: orEmpty(r.Timeline)}
+	if q := r.Query; q.ID != "" {
+		d.Query = queryView(q.ID, q.Number, r.QueryCost)
+	}
 	if r.ErrorCode != "" {
 		e, _ := failure.Lookup(failure.Code(r.ErrorCode))
 		d.Error = &ErrorView{r.ErrorCode, e.Meaning, e.Remedy, r.ErrorText}

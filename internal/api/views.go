@@ -11,6 +11,7 @@ import (
 	"almanac/internal/failure"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
+	"almanac/internal/source"
 )
 
 // Due is one due time of a preview.
@@ -166,6 +167,10 @@ type QueryView struct {
 	CostUSD float64 `json:"cost_usd" doc:"at the engine's list price"`
 }
 
+func queryView(id string, number int, c source.Cost) *QueryView {
+	return &QueryView{id, number, c.Scanned, float64(c.Micros) / 1e6}
+}
+
 func runView(r schedule.Run) RunView {
 	v := RunView{
 		ID: r.ID(), Schedule: r.Schedule, Workspace: r.Workspace, Nominal: r.Nominal, Manual: r.Manual, RequestedBy: r.RequestedBy, RetryOf: r.RetryOf,
@@ -174,7 +179,7 @@ func runView(r schedule.Run) RunView {
 		LinksRevoked: instant(r.LinksRevoked), Groups: r.Groups,
 	}
 	if r.QueryID != "" {
-		v.Query = &QueryView{r.QueryID, r.QueryNumber, r.QueryCost.Scanned, float64(r.QueryCost.Micros) / 1e6}
+		v.Query = queryView(r.QueryID, r.QueryNumber, r.QueryCost)
 	}
 	if f := r.File; f != nil {
 		v.File = &FileView{f.Name, f.Rows, f.Bytes, f.SHA256, instant(f.DataAsOf), instant(r.FileExpires), instant(r.LinkExpires)}

@@ -24,11 +24,12 @@ type Athena struct {
 	Output  string
 	Now     func() time.Time
 	Pause   func(context.Context, time.Duration) error
+	Local   bool // on a local cloud, which takes no execution parameters
 }
 
 // athena wires Athena.
 func (f *Function) athena(objects *s3.Client) Athena {
-	return Athena{API: sdk.NewFromConfig(f.AWS), Results: QueryResults(objects, f.Config.Local != ""), Output: f.Config.AthenaOutput, Now: time.Now, Pause: f.Store.Pause}
+	return Athena{API: sdk.NewFromConfig(f.AWS), Results: QueryResults(objects, f.Config.Local != ""), Output: f.Config.AthenaOutput, Now: time.Now, Pause: f.Store.Pause, Local: f.Config.Local != ""}
 }
 
 func (a Athena) source(name string, c schedule.AthenaSource) (*athena.Source, error) {
@@ -37,22 +38,13 @@ func (a Athena) source(name string, c schedule.AthenaSource) (*athena.Source, er
 	}
 	c = c.InCatalog()
 	return &athena.Source{API: a.API, Results: a.Results, Output: a.Output, Workgroup: c.Workgroup, Catalog: c.Catalog, Database: c.Database,
-		ScanLimit: c.ScanLimit, Now: a.Now, Pause: a.Pause}, nil
+		ScanLimit: c.ScanLimit, Inline: a.Local, Now: a.Now, Pause: a.Pause}, nil
 }
 
-// unheld is an Athena source as one of those that can be held at a version: it cannot.
-type unheld struct {
-	*athena.Source
-	name string
-}
+// apart is an Athena source as one of those that months are read from.
+type apart struct{ *athena.Source }
 
-func (u unheld) View(context.Context) (source.View, error) { return nil, cannotBeHeld(u.name) }
-
-// cannotBeHeld is why a month is not made from Athena: its rows, its control query and each later chunk would read
-// whatever objects they find.
-func cannotBeHeld(name string) *failure.Failure {
-	return failure.New(failure.DefinitionInvalid, "source: %q is Athena's, which cannot be held at one version while a month is read; want a source of engine sqlite or postgres", name)
-}
+func (a apart) View(context.Context) (source.View, error) { return a.Source.Apart(), nil }
 
 // Stop ends a query that goes on without its caller. Engines whose queries end with their callers have none.
 func (s *Sources) Stop(ctx context.Context, name, workspace, id string) (source.Cost, error) {
@@ -80,12 +72,14 @@ type results struct {
 }
 
 // Open opens a result. MiniStack writes it below the place that it tells, by its name once more.
-func (r results) Open(ctx context.Context, bucket, key string) (io.ReadCloser, error) {
-	out, err := r.api.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+func (r results) Open(ctx context.Context, bucket, key string, from int64) (io.ReadCloser, error) {
+	in := s3.GetObjectInput{Bucket: &bucket, Key: &key, Range: athena.Range(from)}
+	out, err := r.api.GetObject(ctx, &in)
 	var answered *awshttp.ResponseError
 	if r.local && errors.As(err, &answered) && answered.HTTPStatusCode() == 404 {
 		below := path.Join(key, path.Base(key))
-		out, err = r.api.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &below})
+		in.Key = &below
+		out, err = r.api.GetObject(ctx, &in)
 	}
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func TestAResultIsLookedForAtBothPlacesOnALocalCloudAlone(t *testing.T) {
 		{"queries/1.csv", 404, false, true}, {"queries/1.csv", 404, true, true}, {"queries/1.csv/1.csv", 404, true, true},
 		{"queries/1.csv/1.csv", 404, false, false}, {"queries/1.csv/1.csv", 403, true, false}, {"", 404, true, false},
 	} {
-		body, err := results{oneObject{row.there, row.status}, row.local}.Open(t.Context(), "files", "queries/1.csv")
+		body, err := results{oneObject{row.there, row.status}, row.local}.Open(t.Context(), "files", "queries/1.csv", 0)
 		if (err == nil) != row.found {
 			t.Errorf("%+v: %v", row, err)
 		}
@@ -87,9 +87,19 @@ func TestSourcesOfAthena(t *testing.T) {
 	if r, err := s.Test(t.Context(), "lake", "SELECT n FROM t"); err != nil || !r.OK() {
 		t.Errorf("%+v %v", r, err)
 	}
-	_, err = s.View(t.Context(), "lake", "EWR")
-	if f := failuretest.Want(t, err, failure.DefinitionInvalid); !strings.Contains(f.Message, `source: "lake"`) || !strings.Contains(f.Message, "sqlite or postgres") {
-		t.Error(f.Message)
+	if v, err := s.View(t.Context(), "lake", "EWR"); err != nil || v.Version() != "" || v.ByteOrder(`"id"`, source.Text) != `"id"` || v.Close() != nil {
+		t.Errorf("%v %v", v, err)
+	} else if _, ok := v.(source.Apart); !ok {
+		t.Errorf("%T tells nobody that its queries run apart", v)
+	}
+	s.Athena.Local = true
+	if rows, err := s.Open(t.Context(), "lake", "EWR", source.Query{SQL: "SELECT n FROM t WHERE w = :workspace", Params: map[string]any{"workspace": "E'R"}}); err != nil {
+		t.Error(err)
+	} else {
+		rows.Close()
+	}
+	if q := api.Started()[len(api.Started())-1]; q.SQL != "SELECT n FROM t WHERE w = 'E''R'" || len(q.Parameters) > 0 {
+		t.Errorf("a local cloud is asked %q with %q", q.SQL, q.Parameters)
 	}
 	s.Athena.Output = ""
 	_, err = s.Open(t.Context(), "lake", "EWR", source.Query{SQL: "SELECT n FROM t"})

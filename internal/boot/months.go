@@ -3,6 +3,10 @@ package boot
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"almanac/internal/artifact"
@@ -10,6 +14,7 @@ import (
 	"almanac/internal/jobs"
 	"almanac/internal/schedule"
 	"almanac/internal/snapshot"
+	"almanac/internal/source/athena"
 	"almanac/internal/store"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,10 +39,10 @@ func (f *Function) Months() (Months, error) {
 	if err != nil {
 		return Months{}, err
 	}
-	ledger := f.snapshots()
+	ledger, sources := f.snapshots(), f.sources(f.objects())
 	return Months{
 		Ledger: ledger,
-		Editor: &snapshot.Editor{Ledger: ledger, Watermark: snapshot.ReadWatermark(f.sources(f.objects())), Serves: f.serves, Jobs: j, Dispatch: f.asker(),
+		Editor: &snapshot.Editor{Ledger: ledger, Watermark: snapshot.ReadWatermark(sources), Serves: f.serves, Queries: sources, Jobs: j, Dispatch: f.asker(),
 			Clocks: f.snapshotClocks(), Timing: f.Config.SnapshotTiming, Token: Token, Log: f.Log},
 		Board:   snapshot.Board{Ledger: ledger, Clocks: f.snapshotClocks()},
 		Files:   snapshot.Reader{Ledger: ledger, Objects: f.snapshotObjects()},
@@ -57,14 +62,41 @@ func signer(presign *s3.PresignClient, bucket string) func(ctx context.Context, 
 	}
 }
 
-// serves reports whether a workspace may use a source.
-func (f *Function) serves(ctx context.Context, source, workspace string) (bool, error) {
-	c, err := f.Store.Source(ctx, source)
+// serves reports whether a workspace may use a definition's source, and what of the definition the source's engine cannot do.
+func (f *Function) serves(ctx context.Context, d snapshot.Definition, workspace string) (bool, error) {
+	c, err := f.Store.Source(ctx, d.Source)
 	if errors.Is(err, schedule.ErrNotFound) {
 		return false, nil
 	}
-	if err == nil && c.Engine == schedule.EngineAthena {
-		return false, input.Problems{input.Wrong("source", input.Quote(source), "a source that can be held at one version, of engine sqlite or postgres: this one is Athena's")}
+	if err != nil || !c.Serves(workspace) {
+		return false, err
 	}
-	return err == nil && c.Serves(workspace), err
+	if ps := ofAthena(d); c.Engine == schedule.EngineAthena && len(ps) > 0 {
+		return false, ps
+	}
+	return true, nil
+}
+
+// ofAthena names what Athena cannot do for months: hold two queries at one version, and give a column a name with capitals.
+func ofAthena(d snapshot.Definition) input.Problems {
+	var c input.Checker
+	if d.Mode == snapshot.Single {
+		c.Bad("mode", `"single"`, fmt.Sprintf(`"auto" or "chunked": source %q is Athena's, which holds no two queries at one version`, d.Source))
+	}
+	column := func(field, name string) {
+		if athena.Capitals(name) {
+			c.Bad(field, input.Quote(name), "a column's name in small letters, as Athena gives it: "+strings.ToLower(name))
+		}
+	}
+	column("key", d.Key)
+	for i, name := range d.Checks.NotNull {
+		column(fmt.Sprintf("checks.not_null[%d]", i), name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Checks.Types)) {
+		column("checks.types."+name, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Checks.DriftSums)) {
+		column("checks.drift_sums."+name, name)
+	}
+	return c.Problems
 }

@@ -20,7 +20,8 @@ func (f *Function) Planner() (*snapshot.Planner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &snapshot.Planner{Ledger: f.snapshots(), Watermark: snapshot.ReadWatermark(f.sources(f.objects())), Jobs: j, Dispatch: f.asker(),
+	sources := f.sources(f.objects())
+	return &snapshot.Planner{Ledger: f.snapshots(), Watermark: snapshot.ReadWatermark(sources), Queries: sources, Jobs: j, Dispatch: f.asker(),
 		Clocks: f.snapshotClocks(), Timing: f.Config.SnapshotTiming, Token: Token, Log: f.Log, Count: snapshot.Counter(f.Count)}, nil
 }
 

@@ -60,7 +60,7 @@ func TestSnapshotFunctionsAreWhole(t *testing.T) {
 		t.Errorf("stepper %+v", s)
 	}
 	m, err := f.Months()
-	if e := m.Editor; err != nil || m.Ledger == nil || e.Ledger == nil || e.Watermark == nil || e.Serves == nil || e.Jobs == nil || e.Dispatch == nil || e.Token == nil || e.Timing.Validate() != nil ||
+	if e := m.Editor; err != nil || m.Ledger == nil || e.Ledger == nil || e.Watermark == nil || e.Serves == nil || e.Queries == nil || e.Jobs == nil || e.Dispatch == nil || e.Token == nil || e.Timing.Validate() != nil ||
 		m.Board.Ledger == nil || m.Board.Clocks.Business == nil || m.Files.Ledger == nil || m.Files.Objects == nil || m.Planner.Function != "plan" || m.Sign == nil {
 		t.Errorf("months %+v, %v", m, err)
 	}
@@ -228,7 +228,7 @@ func TestASourceServesWhoItIsOpenTo(t *testing.T) {
 	db := memcloud.NewDynamo(wall)
 	f := snapshotFunction(testMachine)
 	f.Store = store.New(db, "Schedules", "test")
-	if _, err := f.serves(t.Context(), "flights", "EWR"); err == nil {
+	if _, err := f.serves(t.Context(), snapshot.Definition{Source: "flights"}, "EWR"); err == nil {
 		t.Error("a store that is not there says who may use what")
 	}
 	if _, err := db.CreateTable(t.Context(), storetest.TableInput("Schedules")); err != nil {
@@ -238,7 +238,7 @@ func TestASourceServesWhoItIsOpenTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for of, want := range map[[2]string]bool{{"flights", "EWR"}: true, {"flights", "JFK"}: false, {"nothing", "EWR"}: false} {
-		if got, err := f.serves(t.Context(), of[0], of[1]); err != nil || got != want {
+		if got, err := f.serves(t.Context(), snapshot.Definition{Source: of[0]}, of[1]); err != nil || got != want {
 			t.Errorf("source %s serves %s: %v, %v", of[0], of[1], got, err)
 		}
 	}
@@ -246,9 +246,29 @@ func TestASourceServesWhoItIsOpenTo(t *testing.T) {
 	if err := f.Store.PutSource(t.Context(), lake, schedule.Audit{ID: "b", Subject: "s", At: wall()}); err != nil {
 		t.Fatal(err)
 	}
-	var ps input.Problems
-	if got, err := f.serves(t.Context(), "lake", "EWR"); got || !errors.As(err, &ps) || len(ps) != 1 || ps[0].Field != "source" || !strings.Contains(err.Error(), "held at one version") {
-		t.Errorf("a source that cannot be held serves months: %v, %v", got, err)
+	d := snapshot.Definition{Source: "lake", Key: "id", Mode: snapshot.Auto, Checks: snapshot.Checks{NotNull: []string{"at"}, Types: map[string]string{"at": "timestamp"}, DriftSums: map[string]snapshot.Drift{"delay": {}}}}
+	for _, mode := range []snapshot.Mode{snapshot.Auto, snapshot.Chunked} {
+		d.Mode = mode
+		if got, err := f.serves(t.Context(), d, "EWR"); err != nil || !got {
+			t.Errorf("mode %s of Athena: %v, %v", mode, got, err)
+		}
+	}
+	for field, change := range map[string]func(*snapshot.Definition){
+		"mode":                    func(d *snapshot.Definition) { d.Mode = snapshot.Single },
+		"key":                     func(d *snapshot.Definition) { d.Key = "ID" },
+		"checks.not_null[0]":      func(d *snapshot.Definition) { d.Checks.NotNull = []string{"At"} },
+		"checks.types.At":         func(d *snapshot.Definition) { d.Checks.Types = map[string]string{"At": "timestamp"} },
+		"checks.drift_sums.dElay": func(d *snapshot.Definition) { d.Checks.DriftSums = map[string]snapshot.Drift{"dElay": {}} },
+	} {
+		wrong := d
+		change(&wrong)
+		var ps input.Problems
+		if got, err := f.serves(t.Context(), wrong, "EWR"); got || !errors.As(err, &ps) || len(ps) != 1 || ps[0].Field != field || !strings.Contains(err.Error(), "Athena") {
+			t.Errorf("%s: %v, %v", field, got, err)
+		}
+		if got, err := f.serves(t.Context(), wrong, "JFK"); got || err != nil {
+			t.Errorf("%s, for whom it is not open: %v, %v", field, got, err)
+		}
 	}
 }
 

@@ -99,7 +99,7 @@ func (s *Sources) engine(cfg schedule.SourceConfig) (engine, error) {
 		if err != nil {
 			return nil, err
 		}
-		return unheld{a, cfg.Name}, nil
+		return apart{a}, nil
 	}
 	return nil, failure.New(failure.SourceUnknown, `source %q has engine %q; want "sqlite", "postgres" or "athena"`, cfg.Name, cfg.Engine)
 }

@@ -19,6 +19,7 @@ const (
 
 	// internal/source/athena
 	QueryScansTooMuch Code = "query_scans_too_much"
+	QueryTooSlow      Code = "query_too_slow"
 
 	// internal/artifact
 	FileTooLarge     Code = "file_too_large"
@@ -85,6 +86,7 @@ var Table = []Entry{
 	{Code: QueryTooManyBytes, Owner: "source", Class: Refusal, Meaning: "the query returned more bytes than its limit", Remedy: "narrow the query or raise `limits.bytes`"},
 	{Code: ParameterInvalid, Owner: "source", Class: Refusal, Meaning: "the query and the definition disagree about parameters", Remedy: "declare each parameter that the query uses"},
 	{Code: QueryScansTooMuch, Owner: "source/athena", Class: Refusal, Meaning: "the query scanned more bytes than its source or workgroup allows", Remedy: "narrow the query to fewer partitions or columns, or raise the source's `scan_limit` or the workgroup's limit"},
+	{Code: QueryTooSlow, Owner: "source/athena", Class: Refusal, Meaning: "the query was paid for and did not end within its time; another one would be paid for as well", Remedy: "narrow the query to fewer partitions or columns, or raise `limits.timeout`"},
 
 	{Code: FileTooLarge, Owner: "artifact", Class: Refusal, Meaning: "the file grew beyond its limit", Remedy: "narrow the query or raise `limits.bytes`"},
 	{Code: FileUnavailable, Owner: "artifact", Class: Passing, Meaning: "the file could not be written or read", Remedy: "none: tried again by itself"},

@@ -65,6 +65,7 @@ const (
 	CursorKey   = "cursor_key"
 	CursorRows  = "cursor_rows"
 	CursorDone  = "cursor_done"
+	CursorPlace = "cursor_place" // in the result of the generation's query, in bytes
 	Basis       = "basis"
 	Verdict     = "verdict" // "passed" or "failed"
 	Manifest    = "manifest"
@@ -74,7 +75,8 @@ const (
 	RequestWhy  = "request_why"
 	CancelledBy = "cancelled_by"
 	ReasonText  = "reason_text"
-	QueryFor    = "query_for" // what the recorded query is for: generation and purpose
+	QueryFor    = "query_for"   // what the recorded query is for: generation and purpose
+	QueryNoted  = "query_noted" // what became of it stands in the row
 
 	// period head
 	Latest      = "latest"

@@ -110,7 +110,7 @@ func (t Kit) Deliverer() *schedule.Deliverer {
 	d.Channels = map[string]channel.Channel{channel.Email: mail, channel.Webhook: hook}
 	d.Notices = map[string]channel.Announcer{channel.Email: mail, channel.Webhook: hook}
 	d.Files = files{&bucket.Store{API: t.w.S3, Bucket: FileBucket, Pause: t.k.backoff}}
-	d.Sources = lakes{t.w.Data, t}
+	d.Sources = t.sources()
 	d.Links = "https://almanac.example"
 	d.Pace = schedule.Pace{Times: t.Store(), Rates: map[string]int{channel.Email: t.w.MailRate}, Pause: t.k.pause}
 	d.Allowed = boot.AllowList(nil)
@@ -167,7 +167,7 @@ func (t Kit) off(ctx context.Context) (bool, error) {
 
 // Planner is snapshot-plan.
 func (t Kit) Planner() *snapshot.Planner {
-	return &snapshot.Planner{Ledger: t.Ledger(), Watermark: snapshot.ReadWatermark(t.w.Data), Jobs: t.jobs(), Dispatch: t.asker(),
+	return &snapshot.Planner{Ledger: t.Ledger(), Watermark: snapshot.ReadWatermark(t.sources()), Queries: t.sources(), Jobs: t.jobs(), Dispatch: t.asker(),
 		Clocks: t.monthClocks(), Timing: t.w.Months, Token: t.k.token, Log: t.logger(), Count: t.count}
 }
 
@@ -188,14 +188,14 @@ func (t Kit) Reconciler() *snapshot.Reconciler {
 
 // Stepper is snapshot-step.
 func (t Kit) Stepper() *snapshot.Steps {
-	return &snapshot.Steps{Ledger: t.Ledger(), Sources: t.w.Data, Objects: t.objects(), Dispatch: t.asker(), Clocks: t.monthClocks(),
+	return &snapshot.Steps{Ledger: t.Ledger(), Sources: t.sources(), Objects: t.objects(), Dispatch: t.asker(), Clocks: t.monthClocks(),
 		Timing: t.w.Months, Token: t.k.hexToken, Product: "test", Log: t.logger(), Count: t.count}
 }
 
 // MonthEditor is people's part of snapshots.
 func (t Kit) MonthEditor() *snapshot.Editor {
-	return &snapshot.Editor{Ledger: t.Ledger(), Watermark: snapshot.ReadWatermark(t.w.Data), Jobs: t.jobs(), Dispatch: t.asker(),
-		Serves: func(context.Context, string, string) (bool, error) { return true, nil },
+	return &snapshot.Editor{Ledger: t.Ledger(), Watermark: snapshot.ReadWatermark(t.sources()), Queries: t.sources(), Jobs: t.jobs(), Dispatch: t.asker(),
+		Serves: func(context.Context, snapshot.Definition, string) (bool, error) { return true, nil },
 		Clocks: t.monthClocks(), Timing: t.w.Months, Token: t.k.token, Log: t.logger()}
 }
 

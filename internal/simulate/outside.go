@@ -232,6 +232,7 @@ type Data struct {
 	held     []map[string][]int64 // the months at each version
 	Complete time.Time            // the watermark
 	Slow     time.Duration        // how long a query runs until its first row
+	tokens   map[string]string    // of Athena's queries: the version that each saw
 	Lost     int                  // rows that only the control query knows of
 	// Refuse, if set, fails a call, "Source.View", "Source.Open" or "Source.Read", or "Source.Next", each row: then the
 	// source has answered, with a failure.
@@ -239,7 +240,7 @@ type Data struct {
 }
 
 func newData(w *World) *Data {
-	return &Data{w: w, months: map[string][]int64{}, held: []map[string][]int64{{}}}
+	return &Data{w: w, months: map[string][]int64{}, tokens: map[string]string{}, held: []map[string][]int64{{}}}
 }
 
 // Load sets a month's delays, such as "EWR 2040-01". Every other month has three flights.

@@ -38,6 +38,7 @@ var (
 		{"the rows as a whole are as they were step by step", false, recounted},
 		{"every month settles, and nothing of it goes on", true, everyMonthSettled},
 		{"what is published stays readable", true, allReadable},
+		{"a month's queries are paid for once", true, monthQueriesPaidOnce},
 	}
 )
 
@@ -187,7 +188,8 @@ func admittedRow(it Row) bool {
 	return slices.Contains([]snapshot.State{snapshot.Queued, snapshot.Running, snapshot.Validating}, stateOf(it))
 }
 
-// settledStays: nothing of a settled month's row changes, but for the mark in the index that says its leftovers are there.
+// settledStays: nothing of a settled month's row changes, but for the mark in the index that says its leftovers are there, and
+// what a query that was stopped has cost, which is told once.
 func settledStays(_ *World, c Change) error {
 	if _, ok := runOfRow(c.Old); !ok || !settledRow(c.Old) {
 		return nil
@@ -195,7 +197,11 @@ func settledStays(_ *World, c Change) error {
 	if c.New == nil {
 		return errors.New("it was deleted")
 	}
+	stopped := Text(c.Old, schema.QueryID) != "" && !truth(c.Old, schema.QueryNoted) && truth(c.New, schema.QueryNoted) && truth(c.New, schema.QueryEnded)
 	for _, name := range changed(c.Old, c.New) {
+		if stopped && slices.Contains(notedOf, name) {
+			continue
+		}
 		if name != schema.SettledShard || c.New[name] != nil {
 			return fmt.Errorf("%s of a %s month changed from %v to %v", name, stateOf(c.Old), plainly(c.Old[name]), plainly(c.New[name]))
 		}

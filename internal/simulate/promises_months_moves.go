@@ -24,9 +24,10 @@ type moved struct {
 var (
 	indexed    = []string{schema.Work, schema.WorkAt}
 	ending     = []string{schema.Work, schema.WorkAt, schema.SettledAt, schema.SettledShard}
-	cursorOf   = []string{schema.Cursor, schema.CursorKey, schema.CursorRows, schema.CursorDone}
+	cursorOf   = []string{schema.Cursor, schema.CursorKey, schema.CursorRows, schema.CursorDone, schema.CursorPlace}
 	verdictOf  = []string{schema.Verdict, schema.Manifest, schema.ComparedTo, schema.CheckList}
-	queryOf    = []string{schema.QueryNumber, schema.QueryID, schema.QueryFor, schema.QueryEnded}
+	queryOf    = []string{schema.QueryNumber, schema.QueryID, schema.QueryFor, schema.QueryEnded, schema.QueryNoted}
+	notedOf    = []string{schema.QueryEnded, schema.QueryNoted, schema.QueryScanned, schema.QueryMicros}
 	atPlanning = map[string]int{schema.Job: 0, schema.Attempts: 0, schema.Failures: 0}
 )
 
@@ -55,7 +56,12 @@ var moveRules = map[snapshot.Event]moved{
 		return errors.Join(stepped(old, new, schema.Cursor), demand(!truth(old, schema.CursorDone), "the month was at its end"),
 			demand(figure(new, schema.CursorRows) >= figure(old, schema.CursorRows), "rows are gone"))
 	}},
-	snapshot.RecordQuery:     {queryOf, func(old, new Row) error { return stepped(old, new, schema.QueryNumber) }},
+	snapshot.RecordQuery: {queryOf, recordedQuery},
+	snapshot.NoteQuery: {notedOf, func(old, new Row) error {
+		return errors.Join(demand(Text(old, schema.QueryID) != "" && truth(new, schema.QueryNoted), "there is no query, or nothing is noted of it"),
+			demand(figure(new, schema.QueryScanned) >= figure(old, schema.QueryScanned), "bytes were taken back"),
+			demand(!truth(old, schema.QueryNoted) || figure(new, schema.QueryScanned) == figure(old, schema.QueryScanned), "bytes are counted twice"))
+	}},
 	snapshot.BeginValidation: {nil, func(old, _ Row) error { return demand(truth(old, schema.CursorDone), "the month is not at its end") }},
 	snapshot.RecordVerdict: {append([]string{schema.UpdatedAt}, verdictOf...), func(_, new Row) error {
 		return demand((Text(new, schema.Verdict) == "passed") == (Text(new, schema.Manifest) != ""), "a month that passed has a manifest, and no other one has")
@@ -68,6 +74,12 @@ var moveRules = map[snapshot.Event]moved{
 		return errors.Join(demand(Text(new, schema.Reason) != "" && Text(new, schema.CancelledBy) != "", "nobody says why"),
 			demand(stateOf(old) != snapshot.Failed || Text(old, schema.NextAttempt) != "", "it had failed for good"))
 	}},
+}
+
+// recordedQuery: another query of the same generation and purpose follows one that has ended without a result.
+func recordedQuery(old, new Row) error {
+	return errors.Join(stepped(old, new, schema.QueryNumber), demand(Text(new, schema.QueryID) != "" && !truth(new, schema.QueryNoted), "it has no id, or is noted before it was waited for"),
+		demand(Text(old, schema.QueryFor) != Text(new, schema.QueryFor) || truth(old, schema.QueryEnded), "there was one, and it has not ended without a result"))
 }
 
 func demand(is bool, what string) error {
@@ -98,13 +110,14 @@ func startedMonth(old, new Row) error {
 		return fmt.Errorf("mode %s became %s", mode, Text(new, schema.Mode))
 	}
 	generation := figure(old, schema.Generation)
-	goesOn := generation > 0 && Text(old, schema.Mode) != string(snapshot.Single) && Text(old, schema.FailedIn) != string(snapshot.Validating) && Text(old, schema.Basis) == Text(new, schema.Basis)
+	torn := figure(old, schema.Cursor) > 0 && truth(old, schema.QueryEnded) && Text(old, schema.QueryFor) == fmt.Sprintf("%d rows", generation)
+	goesOn := generation > 0 && !torn && Text(old, schema.Mode) != string(snapshot.Single) && Text(old, schema.FailedIn) != string(snapshot.Validating) && Text(old, schema.Basis) == Text(new, schema.Basis)
 	now := fmt.Sprintf("generation %d at chunk %d", figure(new, schema.Generation), figure(new, schema.Cursor))
 	want := fmt.Sprintf("generation %d at chunk %d", generation, figure(old, schema.Cursor))
 	if !goesOn {
 		want = fmt.Sprintf("generation %d at chunk 0", generation+1)
 	}
-	for _, name := range cursorOf[1:] {
+	for _, name := range cursorOf[1:] { // the number is in now and want
 		if goesOn && !reflect.DeepEqual(old[name], new[name]) || !goesOn && (Text(new, name) != "" || figure(new, name) != 0 || truth(new, name)) {
 			return fmt.Errorf("%s is %v after %v", name, plainly(new[name]), plainly(old[name]))
 		}

@@ -316,12 +316,13 @@ func (w *World) readable(run string) (snapshot.Manifest, error) {
 	}
 	var want []string
 	sum := int64(0)
-	for i, d := range w.Data.At(m.Source.Validated, p.Workspace, p.Month.String()) {
+	validated, read := w.lakeVersion(m.Source.Validated), w.lakeVersion(m.Source.Version)
+	for i, d := range w.Data.At(validated, p.Workspace, p.Month.String()) {
 		want = append(want, fmt.Sprintf("%d|%d", i+1, d))
 		sum += d
 	}
 	same := len(got) == len(want)
-	if m.Source.Version == m.Source.Validated { // otherwise the source moved while it was read: numbers and sums agree
+	if read == validated { // otherwise the source moved while it was read: numbers and sums agree
 		same = slices.Equal(got, want)
 	}
 	if !same || m.Totals.Rows != int64(len(want)) || len(want) > 0 && m.Totals.Sums["delay"] != fmt.Sprint(sum) {

@@ -14,6 +14,8 @@ import (
 	"almanac/internal/snapshot"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/athena"
+	athenatypes "github.com/aws/aws-sdk-go-v2/service/athena/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -384,6 +386,27 @@ var monthBreaches = []struct {
 	{execution, "an execution before its claim", plannedMonth, func(w *World) {
 		w.begunExecution(executionOf(february1+"-j1"), snapshot.Job{Run: february1, Job: 1})
 	}},
+	{"a month's queries are paid for once", "a query of nobody's", fromLake, func(w *World) { w.asksLake("select 1", strings.Repeat("t", 32)) }},
+	{"a month's queries are paid for once", "the rows a second time", fromLake, func(w *World) { w.asksLake("select id, delay "+ofMonths, w.Month(february1).QueryToken(3)) }},
+	{"a month's queries are paid for once", "the control a second time", fromLake, func(w *World) {
+		w.asksLake("select count(*) as rows "+ofMonths, w.Month(february1).QueryToken(3))
+	}},
+	{"a month's queries are paid for once", "another id is recorded", fromLake, func(w *World) {
+		w.unseen(func() { w.put(februaryRow, written(schema.QueryID, "another")) })
+	}},
+	{"a month's queries are paid for once", "its cost is not whole", fromLake, func(w *World) {
+		w.unseen(func() { w.put(februaryRow, written(schema.QueryScanned, 1)) })
+	}},
+	{"a month's queries are paid for once", "its cost is more than all", fromLake, func(w *World) {
+		w.unseen(func() { w.put(februaryRow, written(schema.QueryScanned, 1<<40)) })
+	}},
+	{"a settled month never changes", "its query's cost, which was told before", fromLake, func(w *World) { w.put(februaryRow, written(schema.QueryScanned, 1)) }},
+	{"a month moves only as its table says", "a query beside one that runs", lakeRuns, func(w *World) {
+		w.put(februaryRow, written(schema.QueryNumber, 2, schema.QueryID, "another"))
+	}},
+	{"a month moves only as its table says", "what a query has cost, twice", lakeNoted, func(w *World) { w.put(februaryRow, written(schema.QueryScanned, 2<<30)) }},
+	{"a month moves only as its table says", "less than a query has cost", lakeNoted, func(w *World) { w.put(februaryRow, written(schema.QueryScanned, 1)) }},
+	{"a month moves only as its table says", "a query that is noted and was none", cutOff(snapshot.Running, nil), func(w *World) { w.put(februaryRow, written(schema.QueryNoted, true)) }},
 }
 
 // only applies the rules of one name to what has changed, and to the whole.
@@ -434,6 +457,33 @@ func (w *World) rowNow(k schema.Key) (row Row) {
 func (w *World) chunkByHand(generation, number int) {
 	k := schema.ChunkKey(february1, generation, number)
 	_, err := w.DB.PutItem(background, &dynamodb.PutItemInput{TableName: aws.String(Snapshots), Item: written(schema.PK, string(k.PK), schema.SK, string(k.SK), schema.Rows, 2)})
+	w.must(err)
+}
+
+// fromLake is a month that was published from Athena.
+func fromLake(w *World) {
+	w.lakeOf(nil, nil)
+	w.defined(lakeMonths())
+	w.attempted(february1)
+}
+
+// lakeRuns has a query under way, lakeNoted one that has ended.
+func lakeRuns(w *World) {
+	w.lakeOf(map[string]time.Duration{lakeOfRows: time.Hour}, nil)
+	w.defined(lakeMonths())
+	w.Reach("that its rows are asked for", w.inState(february1, snapshot.Running, func(it Row) bool { return Text(it, schema.QueryID) != "" }))
+}
+
+func lakeNoted(w *World) {
+	w.lakeOf(nil, nil)
+	w.defined(lakeMonths())
+	w.Reach("that its query has ended", w.inState(february1, snapshot.Running, func(it Row) bool { return truth(it, schema.QueryNoted) }))
+}
+
+// asksLake starts a query as no step does.
+func (w *World) asksLake(sql, token string) {
+	_, err := w.Athena.StartQueryExecution(background, &athena.StartQueryExecutionInput{QueryString: &sql, ClientRequestToken: &token, ExecutionParameters: []string{"'EWR'", "TIMESTAMP '2040-02-01 05:00:00.000000'"},
+		ResultConfiguration: &athenatypes.ResultConfiguration{OutputLocation: aws.String("s3://lake/")}})
 	w.must(err)
 }
 

@@ -264,7 +264,7 @@ func (w *World) put(key schema.Key, attributes map[string]types.AttributeValue) 
 }
 
 func monthScenarios() []Scenario {
-	list := slices.Concat(attemptScenarios(), actScenarios(), lossScenarios())
+	list := slices.Concat(attemptScenarios(), actScenarios(), lossScenarios(), lakeMonthScenarios())
 	for i := range list {
 		s := &list[i]
 		s.Half = "months"

@@ -45,6 +45,7 @@ func (e *Editor) Cancel(ctx context.Context, id, why, by string) (Run, error) {
 		return r, err
 	}
 	stopJob(ctx, e.Jobs, r, "cancelled by "+by, e.Log)
+	r, _ = stopQuery(ctx, e.Ledger, e.Queries, r, e.Log)
 	ask(ctx, e.Dispatch, e.Log)
 	return r, nil
 }

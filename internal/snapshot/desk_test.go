@@ -103,7 +103,9 @@ func (d *desk) wire() {
 	d.dispatch = &snapshot.Dispatcher{Ledger: d.store, Jobs: d.jobs, Off: off, Clocks: clocks, Timing: d.timing, Log: log, Count: d.count}
 	d.mender = &snapshot.Reconciler{Ledger: d.store, Jobs: d.jobs, Objects: d.leavings, Dispatch: d, Off: off, Clocks: clocks, Timing: d.timing, Log: log, Count: d.count}
 	d.editor = &snapshot.Editor{Ledger: d.store, Watermark: d.watermark, Jobs: d.jobs, Dispatch: d, Clocks: clocks, Timing: d.timing, Token: d.token, Log: log,
-		Serves: func(_ context.Context, source, workspace string) (bool, error) { return !d.denied[source], d.broken }}
+		Serves: func(_ context.Context, def snapshot.Definition, _ string) (bool, error) {
+			return !d.denied[def.Source], d.broken
+		}}
 }
 
 // locked lets several goroutines write.

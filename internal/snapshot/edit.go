@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"almanac/internal/input"
+	"almanac/internal/source"
 )
 
 // Editor carries out people's commands on snapshots. Each reads, decides and writes on the condition of what it read;
@@ -14,9 +15,11 @@ import (
 type Editor struct {
 	Ledger    PeopleLedger
 	Watermark Watermark
-	// Serves reports whether there is a source of this name that the workspace may use.
-	Serves   func(ctx context.Context, source, workspace string) (bool, error)
+	// Serves reports whether there is the definition's source and the workspace may use it. What its engine cannot do for
+	// months comes as input.Problems.
+	Serves   func(ctx context.Context, d Definition, workspace string) (bool, error)
 	Jobs     JobStopper
+	Queries  source.Stopper // nil: no engine's queries go on
 	Dispatch Dispatch
 	Clocks   Clocks
 	Timing   Timing
@@ -116,7 +119,7 @@ func (e *Editor) references(ctx context.Context, d Definition) error {
 			continue
 		}
 		found = true
-		serves, err := e.Serves(ctx, d.Source, w.ID)
+		serves, err := e.Serves(ctx, d, w.ID)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"almanac/internal/calendar"
+	"almanac/internal/source"
 )
 
 // The ledger is what the domain asks of the store, in parts by who asks. Every write is conditional on what was read and
@@ -50,6 +51,7 @@ type PlanLedger interface {
 	// Months lists heads of a series, oldest first.
 	Months(ctx context.Context, s Series) ([]Head, error)
 	Cancel(ctx context.Context, r Run, c Cancellation) error
+	QueryLedger
 }
 
 // Planning is one new version of a period.
@@ -105,6 +107,10 @@ type StepLedger interface {
 	Begin(ctx context.Context, r Run, b Beginning) (Run, error)
 	Resume(ctx context.Context, r Run) (Run, error) // running or validating
 	Commit(ctx context.Context, r Run, c Chunk, to Cursor, now time.Time) error
+	// RecordQuery notes a query's id before anybody waits for it: the first of its generation and purpose, or one after
+	// another that ended without a result.
+	RecordQuery(ctx context.Context, r Run, q Query) error
+	QueryLedger
 	BeginValidation(ctx context.Context, r Run, now time.Time) (Run, error)
 	Chunks(ctx context.Context, run string, generation, from, limit int) ([]Chunk, error) // numbers from from on
 	RecordVerdict(ctx context.Context, r Run, v Verdict, now time.Time) error
@@ -112,6 +118,15 @@ type StepLedger interface {
 	// its head and its slot.
 	Publish(ctx context.Context, r Run, read Pointer, now time.Time) error
 	Fail(ctx context.Context, r Run, s Settlement, now time.Time) error
+}
+
+// QueryLedger is what is asked by who ends a query.
+type QueryLedger interface {
+	// NoteQuery notes what became of the query that a run has recorded. What has been counted before is not counted again.
+	NoteQuery(ctx context.Context, r Run, ended bool, c source.Cost) (Run, error)
+	// NoteStopped notes that the query of a run that no job holds any more was stopped.
+	NoteStopped(ctx context.Context, r Run, c source.Cost) (Run, error)
+	Definition(ctx context.Context, s Scope, typ string, version int) (Version, error)
 }
 
 // Beginning is what start chooses.

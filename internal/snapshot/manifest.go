@@ -69,7 +69,8 @@ type DefinitionRef struct {
 }
 
 // SourceRef names the source and its version: that which the first chunk was read from, and that which the control query
-// saw; "" where the engine has none. Those of a single pass are equal.
+// saw; "" where the engine has none, and of an engine whose queries run apart the id of each one's query. Those of a single pass
+// are equal.
 type SourceRef struct {
 	Name      string `json:"name"`
 	Version   string `json:"version"`

@@ -336,7 +336,9 @@ func (o *cut) strike(d *desk) {
 		return d.off && err == nil, err
 	}
 	d.dispatch.Off, d.mender.Off = off, off
-	d.editor.Serves = func(ctx context.Context, _, _ string) (bool, error) { return true, o.before(ctx, "sources") }
+	d.editor.Serves = func(ctx context.Context, _ snapshot.Definition, _ string) (bool, error) {
+		return true, o.before(ctx, "sources")
+	}
 }
 
 // cutJobs are jobs that cannot be asked during an outage. They can be stopped: a job that is not ends at its next step all

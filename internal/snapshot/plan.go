@@ -13,6 +13,7 @@ import (
 	"almanac/internal/calendar"
 	"almanac/internal/failure"
 	"almanac/internal/schema"
+	"almanac/internal/source"
 )
 
 // Watermark reads up to which instant a definition's source is complete for a workspace. It is asked only where the
@@ -25,6 +26,7 @@ type Planner struct {
 	Ledger    PlanLedger
 	Watermark Watermark
 	Jobs      JobStopper
+	Queries   source.Stopper // nil: no engine's queries go on
 	Dispatch  Dispatch
 	Clocks    Clocks
 	Timing    Timing

@@ -256,6 +256,8 @@ func (t *planTick) cancelOpen(ctx context.Context, s Series, reason string) (all
 		}
 		t.add(&t.Cancelled)
 		stopJob(ctx, t.Jobs, r, "cancelled: "+reason, t.Log)
+		_, cost := stopQuery(ctx, t.Ledger, t.Queries, r, t.Log)
+		cost.Count(t.Count)
 		ask(ctx, t.Dispatch, t.Log)
 	}
 	return true, nil

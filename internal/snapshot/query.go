@@ -90,9 +90,9 @@ type Control struct {
 const rowsColumn = "rows"
 
 // control reads a control query, which has exactly one row.
-func control(ctx context.Context, view source.View, r Run, d Definition) (Control, error) {
+func control(ctx context.Context, open func(context.Context, source.Query) (source.Rows, error), r Run, d Definition) (Control, error) {
 	c := Control{Sums: map[string]Sum{}}
-	rows, err := view.Open(ctx, source.Query{SQL: bare(d.Control), Params: params(r, d, d.Control), Limits: source.Limits{Timeout: d.Limits.Timeout.Std()}})
+	rows, err := open(ctx, source.Query{SQL: bare(d.Control), Params: params(r, d, d.Control), Limits: source.Limits{Timeout: d.Limits.Timeout.Std()}})
 	if err != nil {
 		return c, err
 	}

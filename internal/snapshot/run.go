@@ -7,6 +7,7 @@ import (
 	"almanac/internal/calendar"
 	"almanac/internal/failure"
 	"almanac/internal/schema"
+	"almanac/internal/source"
 )
 
 // Series is a workspace's type: the line of its months.
@@ -102,6 +103,8 @@ type Run struct {
 	Basis   Basis
 	Verdict *Verdict
 	Query   Query // of an engine whose queries run apart; zero: none was recorded
+	// QueryCost is what the run's queries have cost, as far as they were noted.
+	QueryCost source.Cost
 
 	RequestedBy string
 	RequestWhy  string
@@ -120,6 +123,8 @@ type Cursor struct {
 	Key   string // the last key committed, as EncodeKey spells it; empty: none
 	Rows  int64
 	Done  bool // the source has no row after Key
+	// Place is behind Key's row in the result that the generation is cut from, where its engine keeps one (source.Placed).
+	Place int64
 }
 
 // Basis names what a generation reads: while it is equal, a retry continues at the cursor.
@@ -136,6 +141,7 @@ type Query struct {
 	For    string // generation and purpose, e.g. "2 control"
 	ID     string // the engine's
 	Ended  bool   // it ended without a result for a passing reason: another one may follow
+	Noted  bool   // what became of it is known, and its cost counted
 }
 
 // Chunk is one committed part of a generation.

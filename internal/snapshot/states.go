@@ -43,6 +43,7 @@ const (
 	Resume           Event = "resume"
 	CommitChunk      Event = "commit chunk"
 	RecordQuery      Event = "record query"
+	NoteQuery        Event = "note query"
 	BeginValidation  Event = "begin validation"
 	ResumeValidation Event = "resume validation"
 	RecordVerdict    Event = "record verdict"
@@ -65,6 +66,7 @@ const (
 	JobAsRead       transition.Guard = "job as read"
 	NoJobAttached   transition.Guard = "no job attached"
 	WaitedFive      transition.Guard = "offered five minutes ago, as read"
+	QueryAsRead     transition.Guard = "query as read"
 	CursorAsRead    transition.Guard = "cursor as read"
 	CursorAtEnd     transition.Guard = "cursor = end"
 	NoQueryYet      transition.Guard = "none recorded for this generation and purpose"
@@ -102,6 +104,8 @@ var Runs = transition.Table[State, Event]{
 		{From: Running, Event: CommitChunk, To: Running, When: transition.All(SameJob, CursorAsRead), With: "chunk record and cursor in one transaction"},
 		{From: Running, Event: RecordQuery, To: Running, When: transition.All(SameJob, NoQueryYet).Or(SameJob, QueryHasEnded), With: "query number +1, the engine's query id"},
 		{From: Validating, Event: RecordQuery, To: Validating, When: transition.All(SameJob, NoQueryYet).Or(SameJob, QueryHasEnded), With: "as above"},
+		{From: Running, Event: NoteQuery, To: Running, When: transition.All(SameJob, QueryAsRead), With: "what became of the recorded query: whether it ended without a result, what it has cost"},
+		{From: Validating, Event: NoteQuery, To: Validating, When: transition.All(SameJob, QueryAsRead), With: "as above"},
 		{From: Running, Event: BeginValidation, To: Validating, When: transition.All(SameJob, CursorAtEnd), With: "–"},
 		{From: Validating, Event: ResumeValidation, To: Validating, When: transition.All(SameJob), With: "attempt count kept"},
 		{From: Validating, Event: RecordVerdict, To: Validating, When: transition.All(SameJob), With: "manifest hash, checks, current version compared with"},

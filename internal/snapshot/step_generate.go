@@ -56,6 +56,8 @@ func (w *work) generate(ctx context.Context) (done bool, err error) {
 			if err := w.changed(ctx, err); err != nil {
 				return false, err
 			}
+		case errors.Is(err, source.ErrRunning):
+			return false, nil // its engine makes progress: the next call waits for the same query
 		case err != nil && w.run.Cursor.Chunk > before && outlasted(ctx, err):
 			return false, nil // the call's time, or the query's, was up; chunks were committed, the next call goes on
 		case err != nil:
@@ -74,32 +76,28 @@ func outlasted(ctx context.Context, err error) bool {
 	return failure.Is(err, failure.QueryTimeout) || ctx.Err() != nil
 }
 
+// feed is the rows that a scan reads.
+type feed struct {
+	rows     source.Rows
+	shape    shape
+	after    Key    // they come after it
+	maxBytes int64  // of their cells
+	version  string // of the source
+}
+
 // scan reads the rows after the cursor once and commits chunk after chunk, until there are no more or time is up.
 func (w *work) scan(ctx context.Context) error {
-	d, r := w.def.Definition, w.run
-	sh, err := w.shape(ctx)
+	open := w.openRange
+	if w.apart {
+		open = w.openResult
+	}
+	in, err := open(ctx)
 	if err != nil {
 		return err
 	}
-	at, err := DecodeKey(r.Cursor.Key)
-	if err != nil {
-		return err
-	}
-	limits, err := d.limits(r.Cursor.Rows)
-	if err != nil {
-		return err
-	}
-	q := source.Query{SQL: rowsSQL(w.view, d.Query, d.Key, sh.keyType, at.Kind != NoKey), Params: params(r, d, d.Query), Limits: limits}
-	if at.Kind != NoKey {
-		q.Params[cursorParam] = at.Param()
-	}
-	rows, err := w.view.Open(ctx, q)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
+	defer in.rows.Close()
 	p := w.startPress(ctx)
-	err = w.cut(ctx, p, &cutter{rows: rows}, &sh, at, limits.Or(source.Defaults).Bytes)
+	err = w.cut(ctx, p, in)
 	if stopped := p.finish(); stopped != nil {
 		err = stopped
 	}
@@ -107,10 +105,42 @@ func (w *work) scan(ctx context.Context) error {
 	return err
 }
 
+// openRange asks for the rows after the cursor.
+func (w *work) openRange(ctx context.Context) (*feed, error) {
+	d, r := w.def.Definition, w.run
+	sh, err := w.shape(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at, limits, err := w.place()
+	if err != nil {
+		return nil, err
+	}
+	q := source.Query{SQL: rowsSQL(w.view, d.Query, d.Key, sh.keyType, at.Kind != NoKey), Params: params(r, d, d.Query), Limits: limits}
+	if at.Kind != NoKey {
+		q.Params[cursorParam] = at.Param()
+	}
+	rows, err := w.view.Open(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &feed{rows, sh, at, limits.Or(source.Defaults).Bytes, w.view.Version()}, nil
+}
+
+// place is the cursor's key, and the limits of the rows after it.
+func (w *work) place() (Key, source.Limits, error) {
+	at, err := DecodeKey(w.run.Cursor.Key)
+	if err != nil {
+		return at, source.Limits{}, err
+	}
+	limits, err := w.def.limits(w.run.Cursor.Rows)
+	return at, limits, err
+}
+
 // cut writes the rows as chunks for the press, until there are no more or time is nearly up: chunks that are under way are
 // to be stored and committed within it.
-func (w *work) cut(ctx context.Context, p *press, cut *cutter, sh *shape, at Key, maxBytes int64) error {
-	cursor := w.run.Cursor
+func (w *work) cut(ctx context.Context, p *press, in *feed) error {
+	cut, cursor, at := &cutter{rows: in.rows}, w.run.Cursor, in.after
 	for begun := 0; ; begun++ {
 		if !p.turn() {
 			return nil // the press tells why
@@ -122,13 +152,13 @@ func (w *work) cut(ctx context.Context, p *press, cut *cutter, sh *shape, at Key
 			return nil
 		}
 		c := p.begin(chunkKey(w.run, w.def.Format, cursor.Chunk, w.Token()))
-		rows := &window{cutter: cut, tally: newTally(*sh, at), left: w.chunkRows()}
-		chunk, more, err := w.write(ctx, c, rows, sh, cursor.Chunk, maxBytes)
+		rows := &window{cutter: cut, tally: newTally(in.shape, at), left: w.chunkRows()}
+		chunk, place, more, err := w.write(ctx, c, rows, in, cursor.Chunk)
 		if chunk.Number == 0 {
-			chunk.Columns, chunk.Source = sh.columns, w.view.Version()
+			chunk.Columns, chunk.Source = in.shape.columns, in.version
 		}
 		at = rows.tally.lastKey()
-		cursor = Cursor{Chunk: cursor.Chunk + 1, Key: EncodeKey(at), Rows: cursor.Rows + chunk.Rows, Done: !more}
+		cursor = Cursor{Chunk: cursor.Chunk + 1, Key: EncodeKey(at), Rows: cursor.Rows + chunk.Rows, Done: !more, Place: place}
 		c.close(chunk, cursor, err)
 		if err != nil || !more {
 			return err
@@ -138,14 +168,17 @@ func (w *work) cut(ctx context.Context, p *press, cut *cutter, sh *shape, at Key
 
 // write writes a chunk's rows as a file, and looks whether more follow. A generation ends with a chunk that says so; where
 // rows vanished after the cursor, with an empty one.
-func (w *work) write(ctx context.Context, to io.Writer, rows *window, sh *shape, number int, maxBytes int64) (c Chunk, more bool, err error) {
-	if err := w.def.Format.write(ctx, to, rows, sh, number, maxBytes); err != nil {
-		return c, false, err
+func (w *work) write(ctx context.Context, to io.Writer, rows *window, in *feed, number int) (c Chunk, place int64, more bool, err error) {
+	if err := w.def.Format.write(ctx, to, rows, &in.shape, number, in.maxBytes); err != nil {
+		return c, 0, false, err
 	}
 	c.Number = number
 	rows.tally.record(&c)
+	if at, ok := in.rows.(source.Placed); ok {
+		place = at.Place() // before the row that is read ahead
+	}
 	more, err = rows.more(ctx)
-	return c, more, err
+	return c, place, more, err
 }
 
 // chunkRows is how many rows a chunk takes; a single pass is one chunk, so that no part of it is ever from another view of
@@ -175,7 +208,12 @@ func (w *work) shape(ctx context.Context) (shape, error) {
 	if err != nil {
 		return shape{}, err
 	}
-	sh, err := shapeOf(d, columns, sums)
+	return w.sameShape(ctx, columns, sums)
+}
+
+// sameShape is the shape of the month's rows, which must be that of its first chunk.
+func (w *work) sameShape(ctx context.Context, columns []source.Column, sums []string) (shape, error) {
+	sh, err := shapeOf(w.def.Definition, columns, sums)
 	if err != nil || w.run.Cursor.Chunk == 0 {
 		return sh, err
 	}

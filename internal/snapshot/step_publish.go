@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"almanac/internal/failure"
+	"almanac/internal/source"
 )
 
 // Publish makes the validated version the period's current one, tied to the verdict: its manifest, and the current version
@@ -28,7 +29,9 @@ func (w *work) publish(ctx context.Context) error {
 	}
 	if read.Version != w.run.Verdict.Current {
 		w.log.Info("the current version moved since the verdict", "compared", w.run.Verdict.Current, "current", read.Version)
-		if err := w.judge(ctx); err != nil {
+		if err := w.judge(ctx); errors.Is(err, source.ErrRunning) {
+			return outOfTime("the control query was not looked at again when the invocation's time was up")
+		} else if err != nil {
 			return err
 		}
 		if read, err = w.current(ctx); err != nil {

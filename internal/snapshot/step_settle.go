@@ -24,6 +24,9 @@ func (s *Steps) Settle(ctx context.Context, j Job, caught Caught) (Result, error
 		for range settleTries {
 			now := w.Clocks.Wall()
 			how := w.Timing.Settle(w.run, f, now)
+			if how.NextAt.IsZero() || w.run.State == Validating { // the next attempt, if any, asks anew
+				w.stopQuery(ctx)
+			}
 			if err = w.Ledger.Fail(ctx, w.run, how, now); err == nil {
 				w.settled(ctx, f, how)
 				return true, nil

@@ -56,9 +56,10 @@ func (w *work) beginning(ctx context.Context) (Beginning, error) {
 }
 
 // goesOn reports whether the generation that a run has may be continued at its cursor. A single pass is never: its rows and
-// its control query are of one view of the source, which went with its attempt.
+// its control query are of one view of the source, which went with its attempt. Nor is one whose result is gone from which
+// chunks were cut.
 func goesOn(r Run, now Basis) bool {
-	return r.Generation > 0 && r.Mode != Single && r.FailedIn != Validating && r.Basis.equal(now)
+	return r.Generation > 0 && r.Mode != Single && r.FailedIn != Validating && r.Basis.equal(now) && !r.torn()
 }
 
 func (b Basis) equal(o Basis) bool {
@@ -67,10 +68,13 @@ func (b Basis) equal(o Basis) bool {
 
 // chooseMode counts the rows where the definition leaves the mode open.
 func (w *work) chooseMode(ctx context.Context) (Mode, error) {
+	if w.apart {
+		return Chunked, nil
+	}
 	if w.def.Mode != Auto && w.def.Mode != "" {
 		return w.def.Mode, nil
 	}
-	c, err := control(ctx, w.view, w.run, w.def.Definition)
+	c, err := control(ctx, w.view.Open, w.run, w.def.Definition)
 	if err != nil {
 		return "", w.timely(ctx, err)
 	}

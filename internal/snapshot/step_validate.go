@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"almanac/internal/failure"
+	"almanac/internal/source"
 )
 
 // Validate checks the whole generation against the control query and records the verdict. A verdict that failed is the
@@ -43,7 +44,11 @@ func (w *work) validate(ctx context.Context) (done bool, err error) {
 	if v := w.run.Verdict; v != nil {
 		return true, verdictFailure(v)
 	}
-	return true, w.judge(ctx)
+	err = w.judge(ctx)
+	if errors.Is(err, source.ErrRunning) {
+		return false, nil // the next call waits for the same query
+	}
+	return true, err
 }
 
 // verdictFailure is the failure of a recorded verdict, nil if it passed.
@@ -62,15 +67,18 @@ func (w *work) judge(ctx context.Context) error {
 	if err := w.hold(ctx); err != nil {
 		return err
 	}
-	c, err := control(ctx, w.view, w.run, w.def.Definition)
+	c, err := w.control(ctx)
 	if err != nil {
-		return w.timely(ctx, err)
+		return err
 	}
 	f, err := w.fold(ctx)
 	if err != nil {
 		return w.timely(ctx, err)
 	}
 	if err := w.oneView(f); err != nil {
+		return err
+	}
+	if err := w.summed(f, c); err != nil {
 		return err
 	}
 	if cur := w.run.Cursor; f.numbers == "" && (f.totals.Chunks != cur.Chunk || f.totals.Rows != cur.Rows) {
@@ -138,7 +146,7 @@ func (w *work) writeManifest(ctx context.Context, f *fold, checks []Check, used 
 		Format: ManifestFormat, Run: r.ID(), Workspace: r.Workspace, Type: r.Type, Month: r.Month, Version: r.Version,
 		Period:     Bounds{Start: r.Start.UTC(), End: r.End.UTC(), Zone: r.Zone},
 		Definition: DefinitionRef{Scope: r.Scope, Version: r.Definition, Hash: w.def.Hash},
-		Source:     SourceRef{Name: w.def.Source, Version: f.source, Validated: w.view.Version()}, Generation: r.Generation,
+		Source:     SourceRef{Name: w.def.Source, Version: f.source, Validated: w.validated()}, Generation: r.Generation,
 		Key: ManifestKeyColumn{Column: w.def.Key, Type: keyTypeName(f.last.Kind)}, Columns: f.columns,
 		Files:  w.def.Format.form().files,
 		Totals: f.totals, ComparedTo: Compared{Current: current.Version}, Checks: checks, Acceptances: used, Chunks: f.chunks, Product: w.Product,

@@ -56,11 +56,12 @@ type Result struct {
 // work is one call of a step.
 type work struct {
 	*Steps
-	log  *slog.Logger
-	run  Run
-	def  Version
-	view source.View
-	read bool // this call has committed the last chunk, read from view
+	log   *slog.Logger
+	run   Run
+	def   Version
+	view  source.View
+	apart bool // the view is a source.Apart
+	read  bool // this call has committed the last chunk, read from view
 }
 
 // do runs one step on a job's run. Whatever was found stale on the way ends it without effect.
@@ -151,6 +152,9 @@ func (w *work) hold(ctx context.Context) error {
 		return w.timely(ctx, err)
 	}
 	w.view = v
+	if _, w.apart = v.(source.Apart); w.apart && (w.run.Mode == Single || w.run.Mode == "" && w.def.Mode == Single) {
+		return failure.New(failure.DefinitionInvalid, `mode: single; want auto or chunked: source %q cannot be held at one version`, w.def.Source)
+	}
 	return nil
 }
 

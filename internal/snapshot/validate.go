@@ -30,8 +30,8 @@ const (
 	MaxDrift      = 1_000_000 // percent
 	MaxLoadDelay  = 28 * 24 * time.Hour
 	MaxDueAfter   = 366 * 24 * time.Hour
-	MaxTimeout    = 14 * time.Minute // less than the longest time of a Lambda function
-	maxDefinition = 90_000           // bytes
+	MaxTimeout    = 4 * time.Hour // what Athena allows a query at most; other engines' end with their function
+	maxDefinition = 90_000        // bytes
 )
 
 var (

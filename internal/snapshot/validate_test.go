@@ -209,7 +209,7 @@ func TestSnapshotDefinitionFields(t *testing.T) {
 		{"limit of rows below", field("limits.rows", -1), []string{"limits.rows is -1", "0 or more"}},
 		{"limit of bytes below", field("limits.bytes", -1), []string{"limits.bytes is -1", "0 or more"}},
 		{"limit of time below", field("limits.timeout", "-1s"), []string{"limits.timeout is -1s"}},
-		{"limit of time above", field("limits.timeout", "15m"), []string{"limits.timeout is 15m0s", "0 to 14m"}},
+		{"limit of time above", field("limits.timeout", "4h1m"), []string{"limits.timeout is 4h1m0s", "0 to 4h"}},
 		{"waived wrong type", field("waived", "2013-01"), []string{"waived is a string", "want a list"}},
 		{"waived without a month", field("waived", []any{map[string]any{"reason": "x"}}), []string{"waived[0].month is missing", "2013-01"}},
 		{"waived of no month", field("waived", waived("2013-1", "x")), []string{`waived[0].month is "2013-1"`, "2013-01"}},

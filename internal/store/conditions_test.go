@@ -93,8 +93,8 @@ var (
 	words   = strings.NewReplacer(`"2026-11-30T08:00:00.000Z"`, "‹now›", `"2026-11-30T07:59:00.000Z"`, "‹as read›", `"2026-11-30T09:00:00.000Z"`, "‹as read›",
 		`"the-owner"`, "‹owner›", `"the-earlier"`, "‹owner as read›", `"the-open"`, "‹as read›", `"the-file"`, "‹as read›", "version = 7", "version = ‹as read›",
 		`"2026-11-30T07:55:00.000Z"`, "‹five minutes ago›", "job = 11", "job = ‹as read›", "failures = 2", "failures = ‹as read›", "generation = 4", "generation = ‹as read›", "cursor = 12", "cursor = ‹as read›",
-		`"the-key"`, "‹as read›", `"the-manifest"`, "‹as read›", "compared_to = 3", "compared_to = ‹current as read›", `"the-purpose"`, "‹purpose›")
-	theRun = snapshot.Run{Job: 11, Failures: 2, Generation: 4, Cursor: snapshot.Cursor{Chunk: 12, Key: "the-key"}, OfferedAt: theWake, Verdict: &snapshot.Verdict{Manifest: "the-manifest"}}
+		`"the-key"`, "‹as read›", `"the-query"`, "‹as read›", `"the-manifest"`, "‹as read›", "compared_to = 3", "compared_to = ‹current as read›", `"the-purpose"`, "‹purpose›")
+	theRun = snapshot.Run{Job: 11, Query: snapshot.Query{ID: "the-query"}, Failures: 2, Generation: 4, Cursor: snapshot.Cursor{Chunk: 12, Key: "the-key"}, OfferedAt: theWake, Verdict: &snapshot.Verdict{Manifest: "the-manifest"}}
 	alias  = regexp.MustCompile(`#(\w+)|(:\w+)`)
 )
 

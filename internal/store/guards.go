@@ -105,6 +105,7 @@ var guards = map[transition.Guard]guard{
 	snapshot.WaitedFive: {expr: func(e *expression, f facts) string {
 		return e.equals(schema.OfferedAt, schema.Time(f.run.OfferedAt)) + " AND " + e.name(schema.OfferedAt) + " <= " + e.value(f.before)
 	}},
+	snapshot.QueryAsRead: {expr: queryAsRead},
 	snapshot.CursorAsRead: {expr: func(e *expression, f facts) string {
 		return e.equals(schema.Generation, f.run.Generation) + " AND " + e.equals(schema.Cursor, f.run.Cursor.Chunk) + " AND " + e.equals(schema.CursorKey, f.run.Cursor.Key)
 	}},
@@ -120,6 +121,14 @@ var guards = map[transition.Guard]guard{
 	snapshot.ReasonGiven:     {decider: "the planner by the definition, or the API, which demands a person and a reason"},
 	snapshot.FailureCounted:  {expr: func(e *expression, f facts) string { return e.name(schema.Failures) + " = " + e.value(f.run.Failures) }},
 	snapshot.AttemptPersonal: {decider: "the planner by the definition, or the API, which demands a person and a reason"},
+}
+
+func queryAsRead(e *expression, f facts) string {
+	noted := any("")
+	if f.run.Query.Noted {
+		noted = true
+	}
+	return e.equals(schema.QueryID, f.run.Query.ID) + " AND " + e.equals(schema.QueryNoted, noted)
 }
 
 func absent() guard {

@@ -14,7 +14,6 @@ import (
 	"almanac/internal/channel"
 	"almanac/internal/schedule"
 	"almanac/internal/schema"
-	"almanac/internal/source"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -155,7 +154,7 @@ func decodeRun(it item) (schedule.Run, error) {
 		Yields: num(it, schema.Yields), Offers: num(it, schema.Offers), DeadLetters: num(it, schema.DeadLetters),
 		LeaseOwner: str(it, schema.LeaseOwner), LeaseEnd: t.read(it, schema.LeaseEnd),
 		WakeAt: t.read(it, schema.WakeAt), FileExpires: t.read(it, schema.FileExpires), LinkExpires: t.read(it, schema.LinkExpires), LinksRevoked: t.read(it, schema.LinksRevoked), QueryNumber: num(it, schema.QueryNumber),
-		QueryID: str(it, schema.QueryID), QueryEnded: flag(it, schema.QueryEnded), QueryCost: source.Cost{Scanned: int64(num(it, schema.QueryScanned)), Micros: int64(num(it, schema.QueryMicros))}, ErrorCode: str(it, schema.ErrorCode),
+		QueryID: str(it, schema.QueryID), QueryEnded: flag(it, schema.QueryEnded), QueryCost: queryCost(it), ErrorCode: str(it, schema.ErrorCode),
 		ErrorText: str(it, schema.ErrorText), StopBy: str(it, schema.StopBy), StopWhy: str(it, schema.StopWhy),
 		RequestedBy: str(it, schema.RequestedBy), RequestHash: str(it, schema.RequestHash), RetryOf: str(it, schema.RetryOf), Targets: list(it, schema.Targets),
 		TargetList: schedule.ListRef{Hash: str(it, schema.TargetsHash), Count: num(it, schema.TargetsCount)}, CreatedAt: t.read(it, schema.CreatedAt),

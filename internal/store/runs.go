@@ -171,18 +171,22 @@ func (s *Store) Release(ctx context.Context, r schedule.Run, l lease, f *failure
 		schema.ErrorCode: string(f.Code), schema.ErrorText: f.Cut()}
 	if r.QueryEnded {
 		set[schema.QueryEnded] = true
-		costs(set, r)
+		costs(set, r.QueryCost)
 	}
 	return s.own(ctx, r, schedule.Release, facts{owner: l.Token, now: l.Now}, update{
 		set: set, append: entry(l.Now, "released: %s; again in %s", f.Code, visible),
 	}, released(l))
 }
 
-// costs notes what a run's queries have cost. Whoever holds the lease knows it whole.
-func costs(set map[string]any, r schedule.Run) {
-	if r.QueryCost != (source.Cost{}) {
-		set[schema.QueryScanned], set[schema.QueryMicros] = r.QueryCost.Scanned, r.QueryCost.Micros
+// costs notes what a run's queries have cost. Whoever holds the lease, or the job, knows it whole.
+func costs(set map[string]any, c source.Cost) {
+	if c != (source.Cost{}) {
+		set[schema.QueryScanned], set[schema.QueryMicros] = c.Scanned, c.Micros
 	}
+}
+
+func queryCost(it item) source.Cost {
+	return source.Cost{Scanned: int64(num(it, schema.QueryScanned)), Micros: int64(num(it, schema.QueryMicros))}
 }
 
 // released recognises a lease that its holder gave back: nobody holds the run, and it wakes when we said.
@@ -207,7 +211,7 @@ func (s *Store) Yield(ctx context.Context, r schedule.Run, l lease, maxYields in
 // RecordFile makes a file the run's own. The first one wins.
 func (s *Store) RecordFile(ctx context.Context, r schedule.Run, l lease, file schedule.RecordedFile) error {
 	set := map[string]any{schema.File: encodeFile(file), schema.FileExpires: schema.Time(file.Expires), schema.LinkExpires: schema.Time(file.LinksEnd)}
-	costs(set, r)
+	costs(set, r.QueryCost)
 	return s.own(ctx, r, schedule.RecordFile, facts{owner: l.Token},
 		update{set: set, append: entry(l.Now, "file recorded: %d rows, %d bytes", file.Rows, file.Bytes)},
 		func(it item) bool { f, err := decodeFile(it); return err == nil && f != nil && f.Key == file.Key })
@@ -339,7 +343,7 @@ func (s *Store) defined(ctx context.Context, sched schedule.Schedule) (schedule.
 func settleWrite(r schedule.Run, l lease, o schedule.Outcome) (write, error) {
 	set := map[string]any{schema.LeaseOwner: nil, schema.LeaseEnd: nil, schema.WakeAt: nil, schema.OpenShard: nil,
 		schema.SettledAt: schema.Time(l.Now), schema.SettledBy: l.Token, schema.Submitted: o.Submitted, schema.Skipped: o.Skipped}
-	costs(set, r)
+	costs(set, r.QueryCost)
 	f := facts{owner: l.Token, now: l.Now}
 	if r.File != nil {
 		f.file = r.File.Key

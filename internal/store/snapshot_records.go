@@ -71,7 +71,8 @@ func decodeSnapshot(it item) (snapshot.Run, error) {
 		Mode: snapshot.Mode(str(it, schema.Mode)), Generation: num(it, schema.Generation), Cursor: decodeCursor(it),
 		RequestedBy: str(it, schema.RequestedBy), RequestWhy: str(it, schema.RequestWhy), Reason: str(it, schema.Reason), ReasonText: str(it, schema.ReasonText),
 		CancelledBy: str(it, schema.CancelledBy), CreatedAt: t.read(it, schema.CreatedAt), SettledAt: t.read(it, schema.SettledAt), Timeline: list(it, schema.Timeline),
-		Query: snapshot.Query{Number: num(it, schema.QueryNumber), For: str(it, schema.QueryFor), ID: str(it, schema.QueryID), Ended: flag(it, schema.QueryEnded)},
+		Query:     snapshot.Query{Number: num(it, schema.QueryNumber), For: str(it, schema.QueryFor), ID: str(it, schema.QueryID), Ended: flag(it, schema.QueryEnded), Noted: flag(it, schema.QueryNoted)},
+		QueryCost: queryCost(it),
 	}
 	if r.Basis, err = decodeBasis(str(it, schema.Basis)); err != nil && t.err == nil {
 		t.err = err
@@ -85,14 +86,17 @@ func decodeSnapshot(it item) (snapshot.Run, error) {
 }
 
 func decodeCursor(it item) snapshot.Cursor {
-	return snapshot.Cursor{Chunk: num(it, schema.Cursor), Key: str(it, schema.CursorKey), Rows: int64(num(it, schema.CursorRows)), Done: flag(it, schema.CursorDone)}
+	return snapshot.Cursor{Chunk: num(it, schema.Cursor), Key: str(it, schema.CursorKey), Rows: int64(num(it, schema.CursorRows)), Done: flag(it, schema.CursorDone), Place: int64(num(it, schema.CursorPlace))}
 }
 
 // cursorAttributes are what a cursor sets; an empty key and an open end are absent.
 func cursorAttributes(c snapshot.Cursor) map[string]any {
-	m := map[string]any{schema.Cursor: c.Chunk, schema.CursorKey: c.Key, schema.CursorRows: c.Rows, schema.CursorDone: nil}
+	m := map[string]any{schema.Cursor: c.Chunk, schema.CursorKey: c.Key, schema.CursorRows: c.Rows, schema.CursorDone: nil, schema.CursorPlace: nil}
 	if c.Done {
 		m[schema.CursorDone] = true
+	}
+	if c.Place > 0 {
+		m[schema.CursorPlace] = c.Place
 	}
 	return m
 }

@@ -7,6 +7,7 @@ import (
 
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
+	"almanac/internal/source"
 	"almanac/internal/transition"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -107,12 +108,47 @@ func (s *Snapshots) RecordVerdict(ctx context.Context, r snapshot.Run, v snapsho
 // RecordQuery notes a query that runs apart from us: the first of its generation and purpose, or one after another that
 // ended without a result.
 func (s *Snapshots) RecordQuery(ctx context.Context, r snapshot.Run, q snapshot.Query) error {
-	_, err := s.moved(ctx, r, snapshot.RecordQuery, facts{query: q.For}, update{set: map[string]any{schema.QueryID: q.ID, schema.QueryFor: q.For, schema.QueryEnded: nil},
+	_, err := s.moved(ctx, r, snapshot.RecordQuery, facts{query: q.For}, update{set: map[string]any{schema.QueryID: q.ID, schema.QueryFor: q.For, schema.QueryEnded: nil, schema.QueryNoted: nil},
 		add: map[string]int{schema.QueryNumber: 1}},
 		func(it item) bool {
 			return num(it, schema.Job) == r.Job && str(it, schema.QueryID) == q.ID && str(it, schema.QueryFor) == q.For
 		})
 	return err
+}
+
+// NoteQuery notes what became of the recorded query, and adds its cost to the run's unless it was noted before.
+func (s *Snapshots) NoteQuery(ctx context.Context, r snapshot.Run, ended bool, c source.Cost) (snapshot.Run, error) {
+	u, mine := noting(r, ended, c)
+	return s.moved(ctx, r, snapshot.NoteQuery, facts{}, u, mine)
+}
+
+// NoteStopped notes that the query of a run that no job holds any more was stopped. It stands beside what the run has come to,
+// and changes nothing of that.
+func (s *Snapshots) NoteStopped(ctx context.Context, r snapshot.Run, c source.Cost) (snapshot.Run, error) {
+	u, mine := noting(r, true, c)
+	row := item{}
+	w := write{event: "note stopped", key: snapshotKey(r), refused: "the run has another query, or has moved on", mine: mine, row: &row}
+	w.condition = w.expr.equals(schema.State, string(r.State)) + " AND " + queryAsRead(&w.expr, facts{run: r})
+	w.update = w.expr.update(u)
+	if err := s.Store.send(ctx, w); err != nil {
+		return r, err
+	}
+	return decodeSnapshot(row)
+}
+
+func noting(r snapshot.Run, ended bool, c source.Cost) (update, func(item) bool) {
+	total := r.QueryCost
+	if !r.Query.Noted {
+		total = total.Add(c)
+	}
+	u := update{set: map[string]any{schema.QueryNoted: true, schema.QueryEnded: nil}}
+	if ended {
+		u.set[schema.QueryEnded] = true
+	}
+	costs(u.set, total)
+	return u, func(it item) bool {
+		return num(it, schema.Job) == r.Job && str(it, schema.QueryID) == r.Query.ID && flag(it, schema.QueryNoted) && flag(it, schema.QueryEnded) == ended
+	}
 }
 
 // Publish makes a version the period's current one, in one transaction with the run, the period's head and the slot. read

@@ -106,6 +106,8 @@ var meanings = map[transition.Guard]meaning{
 	snapshot.CursorAsRead: {holds: row{schema.Generation: 2, schema.Cursor: 12, schema.CursorKey: "i:1200"},
 		facts: func(f *Facts) { f.Run.Generation, f.Run.Cursor = 2, snapshot.Cursor{Chunk: 12, Key: "i:1200"} },
 		fails: []row{{schema.Cursor: 13}, {schema.CursorKey: "i:1201"}, {schema.CursorKey: nil}, {schema.Generation: 3}}},
+	snapshot.QueryAsRead: {holds: row{schema.QueryID: "query-0", schema.QueryNoted: nil}, facts: func(f *Facts) { f.Run.Query.ID = "query-0" },
+		fails: []row{{schema.QueryID: "query-9"}, {schema.QueryID: nil}}}, // that it was noted: notedQueries
 	snapshot.CursorAtEnd: {holds: row{schema.CursorDone: true}, fails: []row{{schema.CursorDone: nil}, {schema.CursorDone: false}}},
 	snapshot.NoQueryYet:  {holds: row{schema.QueryFor: nil}, fails: []row{{schema.QueryFor: purpose}}},
 	// snapshot.QueryHasEnded has the words, and the meaning, of schedule.QueryEnded.

@@ -213,7 +213,7 @@ func offeredOnce(t *testing.T, b *bench) {
 
 // ofJobs and ofOwners are the events that a job, and the owner of a submission, record.
 var (
-	ofJobs = []snapshot.Event{snapshot.Claim, snapshot.Reoffer, snapshot.Attach, snapshot.Start, snapshot.BeginValidation, snapshot.RecordVerdict, snapshot.RecordQuery,
+	ofJobs = []snapshot.Event{snapshot.Claim, snapshot.Reoffer, snapshot.Attach, snapshot.Start, snapshot.BeginValidation, snapshot.RecordVerdict, snapshot.RecordQuery, snapshot.NoteQuery,
 		snapshot.Publish, snapshot.Fail}
 	ofOwners = []schedule.SubmissionEvent{schedule.Accept, schedule.AcceptLate, schedule.Refuse, schedule.NoteNotAccepted, schedule.LoseTrack}
 )

@@ -12,6 +12,7 @@ import (
 	"almanac/internal/input"
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
+	"almanac/internal/source"
 )
 
 func snapshotActs(t *testing.T, b *bench) {
@@ -20,6 +21,7 @@ func snapshotActs(t *testing.T, b *bench) {
 	t.Run("a series", func(t *testing.T) { seriesPlace(t, b) })
 	t.Run("a definition", func(t *testing.T) { definitionVersions(t, b) })
 	t.Run("a run comes back as it was planned", func(t *testing.T) { readBack(t, b) })
+	t.Run("a query that was noted", func(t *testing.T) { notedQueries(t, b) })
 	t.Run("months side by side", func(t *testing.T) { monthsSideBySide(t, b) })
 	t.Run("rows that cannot be read", func(t *testing.T) { brokenMonths(t, b) })
 }
@@ -211,23 +213,77 @@ func readBack(t *testing.T, b *bench) {
 	r, err = l.Claim(ctx, r, snapshot.Owner{Cap: 5, Backfill: 2}, wall)
 	must(t, err)
 	basis := snapshot.Basis{Definition: 3, Start: mayStart, End: mayEnd, Source: "a version with spaces"}
-	r, err = l.Begin(ctx, r, snapshot.Beginning{Mode: snapshot.Single, Generation: 1, Cursor: snapshot.Cursor{Chunk: 2, Key: "i:7", Rows: 9007199254740993, Done: true}, Execution: arn, Basis: basis, Now: wall})
+	r, err = l.Begin(ctx, r, snapshot.Beginning{Mode: snapshot.Single, Generation: 1, Cursor: snapshot.Cursor{Chunk: 2, Key: "i:7", Rows: 9007199254740993, Done: true, Place: 12}, Execution: arn, Basis: basis, Now: wall})
 	must(t, err)
 	r, err = l.BeginValidation(ctx, r, wall)
 	must(t, err)
 	verdict := snapshot.Verdict{Passed: true, Manifest: "cd34", Checks: []snapshot.Check{{Name: "rows", Expected: "2", Found: "2", Passed: true, Accepted: "ann"}}}
 	must(t, l.RecordVerdict(ctx, r, verdict, wall))
 	must(t, l.RecordQuery(ctx, r, snapshot.Query{For: "1 control", ID: "query-1"}))
+	r.Query.ID = "query-1"
+	_, err = l.NoteQuery(ctx, r, true, source.Cost{Scanned: 9007199254740993, Micros: 48})
+	must(t, err)
 	want.State, want.Job, want.Execution, want.ClaimedAt, want.StartedAt, want.Attempts = snapshot.Validating, 1, arn, wall, wall, 1
 	want.Mode, want.Generation, want.Basis, want.Verdict = snapshot.Single, 1, basis, &verdict
-	want.Cursor = snapshot.Cursor{Chunk: 2, Key: "i:7", Rows: 9007199254740993, Done: true}
-	want.Query = snapshot.Query{Number: 1, For: "1 control", ID: "query-1"}
+	want.Cursor = snapshot.Cursor{Chunk: 2, Key: "i:7", Rows: 9007199254740993, Done: true, Place: 12}
+	want.Query = snapshot.Query{Number: 1, For: "1 control", ID: "query-1", Ended: true, Noted: true}
+	want.QueryCost = source.Cost{Scanned: 9007199254740993, Micros: 48}
 	want.Timeline = []string{stamp + "request", stamp + "claim, job 1", stamp + "start, attempt 1", stamp + "begin validation"}
 	if r, err = l.Run(ctx, want.ID()); err != nil || !reflect.DeepEqual(r, want) {
 		t.Errorf("%+v, %v\nwant %+v", r, err, want)
 	}
 	if r.Manifest() != "cd34" || a.Run.Manifest() != "" {
 		t.Errorf("manifests %q and %q", r.Manifest(), a.Run.Manifest())
+	}
+}
+
+// notedQueries: a cost is counted once, whatever is noted of its query later, and of a run that no job holds beside its end.
+func notedQueries(t *testing.T, b *bench) {
+	cost, noted := source.Cost{Scanned: 1000, Micros: 48}, row{schema.QueryNoted: true, schema.QueryScanned: 1000, schema.QueryMicros: 48}
+	wantRow := func(p place, w world, set row) {
+		t.Helper()
+		if d := diff(b.read(t, p), w.after([]change{{key: p.snapshotKey(), set: set}})); d != "" {
+			t.Error(d)
+		}
+	}
+	p := b.place()
+	w := monthWorld(p, "running", asked.lay(noted))
+	b.write(t, w)
+	r, err := b.ledger().NoteQuery(t.Context(), b.monthRun(t, p), true, cost) // its result was lost
+	must(t, err)
+	wantRow(p, w, row{schema.QueryEnded: true})
+	if r.QueryCost != cost || !r.Query.Ended {
+		t.Errorf("%+v", r)
+	}
+	r.Query.Noted, r.Query.Ended = false, false // as another call has read it before
+	_, err = b.ledger().NoteQuery(t.Context(), r, false, cost)
+	refusedWith(t, err)
+	_, err = b.ledger().NoteQuery(t.Context(), r, true, cost) // whose reply was lost
+	must(t, err)
+	wantRow(p, w, row{schema.QueryEnded: true})
+	for _, state := range []string{"cancelled", "failed"} {
+		p := b.place()
+		w := monthWorld(p, state, asked)
+		b.write(t, w)
+		read := b.monthRun(t, p)
+		r, err := b.ledger().NoteStopped(t.Context(), read, cost)
+		must(t, err)
+		wantRow(p, w, noted.lay(row{schema.QueryEnded: true}))
+		if r.QueryCost != cost || string(r.State) != state {
+			t.Errorf("%+v", r)
+		}
+		_, err = b.ledger().NoteStopped(t.Context(), read, cost) // whose reply was lost
+		must(t, err)
+		other := read
+		other.Query.ID = "query-9"
+		_, err = b.ledger().NoteStopped(t.Context(), other, cost)
+		refusedWith(t, err)
+		moved := read
+		moved.State = snapshot.Published
+		moved.Job = 99
+		_, err = b.ledger().NoteStopped(t.Context(), moved, cost)
+		refusedWith(t, err)
+		wantRow(p, w, noted.lay(row{schema.QueryEnded: true}))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"almanac/internal/failure"
 	"almanac/internal/schema"
 	"almanac/internal/snapshot"
+	"almanac/internal/source"
 	"almanac/internal/store"
 )
 
@@ -177,6 +178,9 @@ func claimWays() []way {
 	}
 }
 
+// asked is a month whose query is recorded.
+var asked = row{schema.QueryID: "query-0", schema.QueryFor: purpose, schema.QueryNumber: 1}
+
 func stepWays() []way {
 	attach := onMonth(func(ctx context.Context, s *store.Snapshots, r snapshot.Run) error {
 		return s.Attach(ctx, r, "arn:new")
@@ -188,6 +192,12 @@ func stepWays() []way {
 	query := onMonth(func(ctx context.Context, s *store.Snapshots, r snapshot.Run) error {
 		return s.RecordQuery(ctx, r, snapshot.Query{For: purpose, ID: "query-1"})
 	})
+	note := func(ended bool, c source.Cost) func(context.Context, *store.Store, place, seen) error {
+		return onMonth(func(ctx context.Context, s *store.Snapshots, r snapshot.Run) error {
+			_, err := s.NoteQuery(ctx, r, ended, c)
+			return err
+		})
+	}
 	begin := func(c snapshot.Cursor, generation int) func(context.Context, *store.Store, place, seen) error {
 		return onMonth(func(ctx context.Context, s *store.Snapshots, r snapshot.Run) error {
 			_, err := s.Begin(ctx, r, snapshot.Beginning{Mode: snapshot.Chunked, Generation: generation, Cursor: c, Execution: "arn:new", Now: wall,
@@ -205,16 +215,16 @@ func stepWays() []way {
 		{from: "queued", event: "attach", token: true, given: inMonth("queued", nil), do: attach, want: onMonthRow(row{schema.Execution: "arn:new"}, "")},
 		{from: "running", event: "attach", token: true, given: inMonth("running", nil), do: attach, want: onMonthRow(row{schema.Execution: "arn:new"}, "")},
 		{from: "queued", event: "start", name: "at the cursor", token: true, given: inMonth("queued", nil), do: begin(snapshot.Cursor{Chunk: 12, Key: "i:1200", Rows: 1200}, 2), want: begun(nil)},
-		{from: "queued", event: "start", name: "from the beginning", token: true, given: inMonth("queued", row{schema.CursorDone: true}), do: begin(snapshot.Cursor{}, 3),
-			want: begun(row{schema.Generation: 3, schema.Cursor: 0, schema.CursorKey: nil, schema.CursorRows: 0, schema.CursorDone: nil})},
+		{from: "queued", event: "start", name: "from the beginning", token: true, given: inMonth("queued", row{schema.CursorDone: true, schema.CursorPlace: 77}), do: begin(snapshot.Cursor{}, 3),
+			want: begun(row{schema.Generation: 3, schema.Cursor: 0, schema.CursorKey: nil, schema.CursorRows: 0, schema.CursorDone: nil, schema.CursorPlace: nil})},
 		{from: "running", event: "resume", chooses: true, given: inMonth("running", nil), do: resume, want: onMonthRow(row{}, "")},
 		{from: "validating", event: "resume validation", chooses: true, given: inMonth("validating", nil), do: resume, want: onMonthRow(row{}, "")},
 		{from: "running", event: "commit chunk", token: true, given: inMonth("running", nil),
 			do: onMonth(func(ctx context.Context, s *store.Snapshots, r snapshot.Run) error {
-				return s.Commit(ctx, r, chunk, snapshot.Cursor{Chunk: 13, Key: "i:1300", Rows: 1300, Done: true}, wall)
+				return s.Commit(ctx, r, chunk, snapshot.Cursor{Chunk: 13, Key: "i:1300", Rows: 1300, Done: true, Place: 9007199254740993}, wall)
 			}),
 			want: func(p place) []change {
-				return []change{{key: p.snapshotKey(), set: row{schema.Cursor: 13, schema.CursorKey: "i:1300", schema.CursorRows: 1300, schema.CursorDone: true}},
+				return []change{{key: p.snapshotKey(), set: row{schema.Cursor: 13, schema.CursorKey: "i:1300", schema.CursorRows: 1300, schema.CursorDone: true, schema.CursorPlace: 9007199254740993}},
 					{key: p.chunkKey(), set: row{schema.Object: "s/g2/13-token", schema.SHA: "0badcafe", schema.Size: 1234, schema.Rows: 100, schema.FirstKey: "i:1201", schema.LastKey: "i:1300",
 						schema.Sums: `{"delay":"12.50"}`, schema.Nulls: `{"delay":2}`, schema.WrongTypes: `{"carrier":1}`, schema.Columns: `[{"name":"delay","type":"decimal"}]`,
 						schema.SourceVersion: "v7", schema.Increasing: true, schema.CreatedAt: wall}}}
@@ -239,8 +249,13 @@ func stepWays() []way {
 			way{from: state, event: "record query", name: "for another purpose", token: true, given: inMonth(state, row{schema.QueryID: "query-0", schema.QueryFor: "1 rows", schema.QueryNumber: 4}), do: query,
 				want: onMonthRow(row{schema.QueryID: "query-1", schema.QueryFor: purpose, schema.QueryNumber: 5}, "")},
 			way{from: state, event: "record query", alternative: 1, name: "after one that ended", token: true, do: query,
-				given: inMonth(state, row{schema.QueryID: "query-0", schema.QueryFor: purpose, schema.QueryNumber: 1, schema.QueryEnded: true}),
-				want:  onMonthRow(row{schema.QueryID: "query-1", schema.QueryFor: purpose, schema.QueryNumber: 2, schema.QueryEnded: nil}, "")})
+				given: inMonth(state, row{schema.QueryID: "query-0", schema.QueryFor: purpose, schema.QueryNumber: 1, schema.QueryEnded: true, schema.QueryNoted: true}),
+				want:  onMonthRow(row{schema.QueryID: "query-1", schema.QueryFor: purpose, schema.QueryNumber: 2, schema.QueryEnded: nil, schema.QueryNoted: nil}, "")},
+			way{from: state, event: "note query", token: true, given: inMonth(state, asked), do: note(false, source.Cost{Scanned: 1000, Micros: 48}),
+				want: onMonthRow(row{schema.QueryNoted: true, schema.QueryScanned: 1000, schema.QueryMicros: 48}, "")},
+			way{from: state, event: "note query", name: "without a result, after another one", token: true, given: inMonth(state, asked.lay(row{schema.QueryScanned: 5, schema.QueryMicros: 6})),
+				do:   note(true, source.Cost{Scanned: 1000, Micros: 48}),
+				want: onMonthRow(row{schema.QueryNoted: true, schema.QueryEnded: true, schema.QueryScanned: 1005, schema.QueryMicros: 54}, "")})
 	}
 	return ways
 }

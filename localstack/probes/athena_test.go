@@ -158,6 +158,38 @@ func TestAthenaIgnoresExecutionParameters(t *testing.T) {
 	}
 }
 
+func TestAthenaTellsNoScale(t *testing.T) {
+	t.Parallel()
+	if !divergence(t) {
+		return
+	}
+	bucket := name(t, "")
+	makeBucket(t, bucket)
+	id := must(query(t, bucket, "SELECT CAST(1.25 AS DECIMAL(12, 2)) AS fare", strings.Repeat(run, 5), nil))(t)
+	if state, reason, _ := waitQuery(t, id); state != "SUCCEEDED" {
+		t.Fatal(state, reason)
+	}
+	var out struct {
+		ResultSet struct {
+			ResultSetMetadata struct {
+				ColumnInfo []struct {
+					Type             string
+					Precision, Scale int
+				}
+			}
+		}
+	}
+	if err := raw().JSON(t.Context(), "athena", "AmazonAthena.GetQueryResults", map[string]any{"QueryExecutionId": id}, &out); err != nil {
+		t.Fatal(err)
+	}
+	// https://docs.aws.amazon.com/athena/latest/APIReference/API_ColumnInfo.html
+	if c := out.ResultSet.ResultSetMetadata.ColumnInfo; len(c) != 1 || c[0].Precision == 12 && c[0].Scale == 2 {
+		like(t, "a decimal column is told as %+v", c)
+	} else {
+		t.Logf("%+v", c)
+	}
+}
+
 func TestIAMAthenaQueriesHaveNoWorkgroup(t *testing.T) {
 	t.Parallel()
 	if !divergence(t) {

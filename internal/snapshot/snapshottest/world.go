@@ -63,7 +63,9 @@ func New(t testing.TB, db *memcloud.Dynamo, schedules *store.Store, clocks snaps
 		return w.Source.Complete, w.Source.Broken
 	}
 	w.Editor = &snapshot.Editor{Ledger: w.Ledger, Watermark: mark, Jobs: jobs{w}, Dispatch: w, Clocks: clocks, Timing: timing, Token: w.token, Log: log,
-		Serves: func(_ context.Context, source, _ string) (bool, error) { return source == "flights", nil }}
+		Serves: func(_ context.Context, d snapshot.Definition, _ string) (bool, error) {
+			return d.Source == "flights", nil
+		}}
 	w.Planner = &snapshot.Planner{Ledger: w.Ledger, Watermark: mark, Jobs: jobs{w}, Dispatch: w, Clocks: clocks, Timing: timing, Token: w.token, Log: log, Count: count}
 	w.Dispatch = &snapshot.Dispatcher{Ledger: w.Ledger, Jobs: jobs{w}, Off: func(context.Context) (bool, error) { return false, nil }, Clocks: clocks, Timing: timing, Log: log, Count: count}
 	w.Steps = &snapshot.Steps{Ledger: w.Ledger, Sources: w.Source, Objects: objects, Dispatch: w, Clocks: clocks, Timing: timing, Product: "test", Log: log, Count: count,

@@ -22,8 +22,8 @@ func TestMain(m *testing.M) { failuretest.Main(m, "source/athena") }
 // results reads out of the in-memory S3.
 type results struct{ s3 *memcloud.S3 }
 
-func (r results) Open(ctx context.Context, bucket, key string) (io.ReadCloser, error) {
-	out, err := r.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+func (r results) Open(ctx context.Context, bucket, key string, from int64) (io.ReadCloser, error) {
+	out, err := r.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key, Range: athena.Range(from)})
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func (e *execution) await(ctx context.Context) (*types.QueryExecution, error) {
 			return nil, e.late(ctx)
 		}
 		pause = min(pause, e.limits.Timeout-e.Now().Sub(e.began))
-		if end, ok := ctx.Deadline(); ok && !e.Now().Add(pause).Before(end) {
+		if end, ok := e.until(ctx); ok && !e.Now().Add(pause).Before(end) {
 			return nil, e.leave(ctx, context.DeadlineExceeded)
 		}
 		if err := e.Pause(ctx, pause); err != nil {
@@ -107,10 +107,23 @@ func (e *execution) await(ctx context.Context) (*types.QueryExecution, error) {
 	}
 }
 
-// late ends a query that has used up its time.
+// until is when the caller does not wait any longer, if ever.
+func (e *execution) until(ctx context.Context) (time.Time, bool) {
+	end, ok := ctx.Deadline()
+	if until := e.ticket.Until; !until.IsZero() && (!ok || until.Before(end)) {
+		return until, true
+	}
+	return end, ok
+}
+
+// late ends a query that has used up its time. One that was paid for is followed by no other: it would take as long and cost
+// as much. One that has only waited for its turn may be asked again.
 func (e *execution) late(ctx context.Context) error {
 	if err := e.end(ctx); err != nil {
 		return err
+	}
+	if e.ticket.Cost.Micros > 0 {
+		return failure.Wrap(failure.QueryTooSlow, context.DeadlineExceeded, "the query did not end within its time of %s and has scanned %d bytes, which are paid for: have it scan less, for instance one partition, or raise limits.timeout", e.limits.Timeout, e.ticket.Cost.Scanned)
 	}
 	e.ticket.Over = true
 	return failure.Wrap(failure.QueryTimeout, context.DeadlineExceeded, "the query did not end within its time of %s: have it scan less, for instance one partition, or raise limits.timeout", e.limits.Timeout)

@@ -186,11 +186,22 @@ func TestATimeOutEndsTheQuery(t *testing.T) {
 		ticket = h.ticket("1", ticket.ID)
 	}
 	_, err := h.ask(h.until(t, 4*time.Minute), ticket)
-	if f := failuretest.Want(t, err, failure.QueryTimeout); !strings.Contains(f.Message, "30m0s") || !ticket.Over {
+	if f := failuretest.Want(t, err, failure.QueryTooSlow); !strings.Contains(f.Message, "30m0s") || f.Passing() || ticket.Over || !ticket.Ended {
 		t.Fatalf("%q, %+v", f.Message, ticket)
 	}
 	if s := h.api.State(ticket.ID); s != types.QueryExecutionStateCancelled || ticket.Cost.Micros == 0 || len(h.api.Started()) != 1 {
 		t.Fatalf("the query is %s, %+v", s, ticket)
+	}
+}
+
+// A query that has waited for its turn all its time has cost nothing, and may be asked again.
+func TestATimeOutInTheQueue(t *testing.T) {
+	h := newHeld(t)
+	h.answer.Takes, h.answer.Scanned = 3*time.Hour, 0
+	ticket := h.ticket("1", "")
+	_, err := h.ask(t.Context(), ticket)
+	if f := failuretest.Want(t, err, failure.QueryTimeout); !f.Passing() || !ticket.Over || ticket.Cost != (source.Cost{}) {
+		t.Fatalf("%q, %+v", f.Message, ticket)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 // reader takes Athena's CSV apart. Unlike RFC 4180's it tells a field in quotes from one without, since that is how NULL
 // and the empty text differ, and an empty line is a row: of one column, NULL.
 type reader struct {
+	from   counted
 	in     *bufio.Reader
 	buf    []byte // the fields of one row, one after the other
 	fields []field
@@ -32,7 +33,26 @@ var (
 	errForm     = errors.New("the result is no CSV as Athena writes it")
 )
 
-func newReader(in io.Reader) *reader { return &reader{in: bufio.NewReaderSize(in, readBuffer)} }
+func newReader(in io.Reader) *reader {
+	r := &reader{from: counted{in: in}}
+	r.in = bufio.NewReaderSize(&r.from, readBuffer)
+	return r
+}
+
+// counted counts what is read.
+type counted struct {
+	in io.Reader
+	n  int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// place is how many bytes the rows so far have.
+func (r *reader) place() int64 { return r.from.n - int64(r.in.Buffered()) }
 
 // row reads the next row; io.EOF after the last one. Its fields are valid until the one after.
 func (r *reader) row() error {

@@ -16,7 +16,9 @@
 //
 // Open waits until the query has ended, with pauses that widen. When its context's deadline comes first, a query with a
 // ticket runs on and Open returns source.ErrRunning; one without is stopped. limits.timeout counts from the query's
-// submission, over all who wait for it, and ends it; reading the result is bounded by the context alone.
+// submission, over all who wait for it, and ends it. That is a refusal (query_too_slow) once it has scanned something, since
+// the next one would be paid for in the same way; one that was still queued may be asked again (query_timeout). Reading the
+// result is bounded by the context alone.
 //
 // # The result: CSV, not UNLOAD
 //
@@ -55,5 +57,7 @@
 // # No view
 //
 // A source.Viewer holds several queries at one version. Over tables of Hive's kind Athena has no such thing: each query
-// reads the objects that it finds. So these sources are none, and monthly snapshots refuse them.
+// reads the objects that it finds. So these sources are none. They are a source.Apart, whose queries stand each for itself: a
+// month is made of one query's result, which is one object that nobody writes again, and its rows are Placed: another caller
+// goes on at the byte where one has left off.
 package athena

@@ -18,8 +18,9 @@ const (
 	maxParameter = 1024    // characters
 )
 
-// compile turns a query into the text that Athena takes and the literals of its parameters, in the order of use.
-func compile(sql string, params map[string]any) (text string, literals []string, err error) {
+// compile turns a query into the text that Athena takes and the literals of its parameters, in the order of use; inline has
+// them in the text.
+func compile(sql string, params map[string]any, inline bool) (text string, literals []string, err error) {
 	if err := source.CheckText(sql); err != nil {
 		return "", nil, err
 	}
@@ -48,8 +49,12 @@ func compile(sql string, params map[string]any) (text string, literals []string,
 			}
 			used[name] = true
 			b.WriteString(sql[from:t.from])
+			if from = t.to; inline {
+				b.WriteString(literal)
+				continue
+			}
 			b.WriteByte('?')
-			literals, from = append(literals, literal), t.to
+			literals = append(literals, literal)
 		}
 	}
 	if l.words == 0 {

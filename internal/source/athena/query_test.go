@@ -23,7 +23,7 @@ func TestLiterals(t *testing.T) {
 		{int64(math.MinInt64), "CAST('-9223372036854775808' AS BIGINT)"}, {0.1, "1e-01"}, {-1e300, "-1e+300"}, {0.0, "0e+00"}, {"", "''"}, {"O'Hare", "'O''Hare'"},
 		{`a"\;--?:x`, `'a"\;--?:x'`}, {"two\nlines", "'two\nlines'"}, {time.Date(2013, 6, 1, 9, 0, 0, 123456789, time.FixedZone("", -4*3600)), "TIMESTAMP '2013-06-01 13:00:00.123456'"},
 	} {
-		text, literals, err := compile("SELECT a FROM t WHERE b = :x", map[string]any{"x": row.value})
+		text, literals, err := compile("SELECT a FROM t WHERE b = :x", map[string]any{"x": row.value}, false)
 		if err != nil || text != "SELECT a FROM t WHERE b = ?" || len(literals) != 1 || literals[0] != row.want {
 			t.Errorf("%v: %q %q %v, want %q", row.value, text, literals, err, row.want)
 		}
@@ -38,7 +38,7 @@ func TestNamesBecomeMarks(t *testing.T) {
 		{"SELECT 'it''s ?' WHERE y = :a AND z = :b_2 ; -- the end; really", "SELECT 'it''s ?' WHERE y = ? AND z = ? ", "[1 2]"},
 		{"SELECT a[1:2], time '10:30', x WHERE y = :a AND z = :b_2", "SELECT a[1:2], time '10:30', x WHERE y = ? AND z = ?", "[1 2]"},
 	} {
-		text, literals, err := compile(row.sql, params)
+		text, literals, err := compile(row.sql, params, false)
 		if err != nil || text != row.want || fmt.Sprint(literals) != row.literals {
 			t.Errorf("%q: %q %v %v", row.sql, text, literals, err)
 		}
@@ -63,7 +63,7 @@ func TestQueriesThatAreNotSent(t *testing.T) {
 		{"/* never ends", nil, failure.QueryInvalid, "empty"},
 		{"SELECT '" + strings.Repeat("x", maxQuery) + "'", nil, failure.QueryInvalid, "262153 bytes"},
 	} {
-		_, _, err := compile(row.sql, row.params)
+		_, _, err := compile(row.sql, row.params, false)
 		if f := failuretest.Want(t, err, row.code); !strings.Contains(f.Message, row.says) {
 			t.Errorf("%.40q: %q does not say %q", row.sql, f.Message, row.says)
 		}
@@ -101,7 +101,7 @@ func FuzzCompile(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {
-		text, literals, err := compile(sql, map[string]any{"a": "'; DROP", "workspace": "w"})
+		text, literals, err := compile(sql, map[string]any{"a": "'; DROP", "workspace": "w"}, false)
 		if err == nil && len(text) > len(sql) {
 			t.Fatalf("%q became %q with %q", sql, text, literals)
 		}

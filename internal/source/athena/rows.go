@@ -18,6 +18,7 @@ type rows struct {
 	limits  source.Limits
 	body    io.ReadCloser
 	in      *reader
+	from    int64 // where the body begins in the result
 	row     []source.Value
 
 	count, bytes int64
@@ -27,8 +28,8 @@ type rows struct {
 	cancel       context.CancelFunc
 }
 
-// openRows opens the object and reads its header.
-func (s *Source) openRows(ctx context.Context, location string, columns []column, limits source.Limits) (*rows, error) {
+// openRows opens the object and reads its header, or goes on behind the rows that were read before.
+func (s *Source) openRows(ctx context.Context, location string, columns []column, limits source.Limits, from int64) (*rows, error) {
 	if len(columns) == 0 {
 		return nil, failure.New(failure.QueryInvalid, "the query returns no columns: use one SELECT")
 	}
@@ -37,12 +38,15 @@ func (s *Source) openRows(ctx context.Context, location string, columns []column
 		return nil, failure.New(failure.SourceUnknown, "the query's result is at %q; want a place such as s3://bucket/queries/: set the workgroup's output location", failure.Cut(location, 200))
 	}
 	reading, cancel := context.WithCancel(ctx)
-	body, err := s.Results.Open(reading, bucket, key)
+	body, err := s.Results.Open(reading, bucket, key, from)
 	if err != nil {
 		cancel()
 		return nil, unread(ctx, err)
 	}
-	r := &rows{columns: columns, limits: limits, body: body, in: newReader(body), row: make([]source.Value, len(columns)), opened: ctx, watched: source.Watching(ctx), cancel: cancel}
+	r := &rows{columns: columns, limits: limits, body: body, in: newReader(body), from: from, row: make([]source.Value, len(columns)), opened: ctx, watched: source.Watching(ctx), cancel: cancel}
+	if from > 0 {
+		return r, nil
+	}
 	if err := r.in.row(); err != nil {
 		r.Close()
 		if err = r.broken(ctx, err); err == io.EOF {
@@ -56,6 +60,15 @@ func (s *Source) openRows(ctx context.Context, location string, columns []column
 	}
 	return r, nil
 }
+
+// lost reports a result that is not there.
+func lost(err error) bool {
+	var answered *awshttp.ResponseError
+	return errors.As(err, &answered) && answered.HTTPStatusCode() == 404 && failure.Is(err, failure.SourceUnavailable)
+}
+
+// Place is behind the last row that was read, in bytes of the result.
+func (r *rows) Place() int64 { return r.from + r.in.place() }
 
 // unread turns an error of S3 into a failure.
 func unread(ctx context.Context, err error) *failure.Failure {

@@ -2,6 +2,7 @@ package athena
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -20,9 +21,17 @@ type API interface {
 	StopQueryExecution(context.Context, *athena.StopQueryExecutionInput, ...func(*athena.Options)) (*athena.StopQueryExecutionOutput, error)
 }
 
-// Results opens the object that holds a result. Its errors are S3's.
+// Results opens the object that holds a result, from a byte on. Its errors are S3's.
 type Results interface {
-	Open(ctx context.Context, bucket, key string) (io.ReadCloser, error)
+	Open(ctx context.Context, bucket, key string, from int64) (io.ReadCloser, error)
+}
+
+// Range is S3's header for an object's bytes from one on; nil: the whole object, which may be empty.
+func Range(from int64) *string {
+	if from == 0 {
+		return nil
+	}
+	return aws.String(fmt.Sprintf("bytes=%d-", from))
 }
 
 // Source asks one database of one catalog.
@@ -35,6 +44,7 @@ type Source struct {
 	Database  string
 	Output    string // where results go, such as s3://files/queries/; a workgroup that enforces its own place overrides it
 	ScanLimit int64  // bytes that one query may scan; 0: what the workgroup allows
+	Inline    bool   // parameters' literals stand in the text: for a local cloud that takes no execution parameters
 
 	Defaults source.Limits // where a query has none; what is zero here comes from Defaults of the package
 	Now      func() time.Time
@@ -49,13 +59,13 @@ var Defaults = source.Limits{Timeout: 30 * time.Minute}
 var _ source.Source = (*Source)(nil)
 
 // Open starts the query, or finds the one of its ticket, and waits until it has ended. Errors: those of package failure
-// for "source" and query_scans_too_much, ErrRunning of package source, and what the ticket's Record returned.
+// for "source", query_scans_too_much, query_too_slow, ErrRunning of package source, and what the ticket's Record returned.
 func (s *Source) Open(ctx context.Context, q source.Query) (source.Rows, error) {
 	limits := q.Limits.Or(s.Defaults).Or(Defaults).Or(source.Defaults)
 	if err := limits.Check(); err != nil {
 		return nil, err
 	}
-	text, literals, err := compile(q.SQL, q.Params)
+	text, literals, err := compile(q.SQL, q.Params, s.Inline)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +83,11 @@ func (s *Source) Open(ctx context.Context, q source.Query) (source.Rows, error) 
 	if err != nil {
 		return nil, err
 	}
-	return s.read(ctx, result, limits)
+	rows, err := s.read(ctx, result, limits, e.ticket.From)
+	if lost(err) {
+		e.ticket.Over = true // its result has expired, or was removed
+	}
+	return rows, err
 }
 
 // Stop ends a query that nobody waits for any more, and tells what it has cost until then. One that has ended before
@@ -90,7 +104,7 @@ func (s *Source) Stop(ctx context.Context, id string) (source.Cost, error) {
 }
 
 // read opens the result of a query that has succeeded.
-func (s *Source) read(ctx context.Context, x *types.QueryExecution, limits source.Limits) (source.Rows, error) {
+func (s *Source) read(ctx context.Context, x *types.QueryExecution, limits source.Limits, from int64) (source.Rows, error) {
 	out, err := s.API.GetQueryResults(ctx, &athena.GetQueryResultsInput{QueryExecutionId: x.QueryExecutionId, MaxResults: aws.Int32(1)})
 	if err != nil {
 		return nil, refused(ctx, err, "read")
@@ -101,5 +115,9 @@ func (s *Source) read(ctx context.Context, x *types.QueryExecution, limits sourc
 			columns = append(columns, columnOf(c))
 		}
 	}
-	return s.openRows(ctx, aws.ToString(x.ResultConfiguration.OutputLocation), columns, limits)
+	rows, err := s.openRows(ctx, aws.ToString(x.ResultConfiguration.OutputLocation), columns, limits, from)
+	if err != nil {
+		return nil, err // and no rows: a nil *rows would be some
+	}
+	return rows, nil
 }

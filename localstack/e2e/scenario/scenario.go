@@ -26,6 +26,8 @@ var Table = []Scenario{
 	{Test: "TestADueOccurrenceBecomesOneFileForEachRecipient", Text: "a due occurrence: one file, one mail, one signed webhook; a duplicate tick and message add nothing"},
 	{Test: "TestV10APackedFileOfJSONLinesArrivesWhole", Text: "V10: JSON Lines by gzip, attached to a mail and behind a webhook's link, is the recorded file"},
 	{Test: "TestADeliveryReadsPostgreSQLAndOutlivesTheRotationOfItsSecret", Text: "a delivery reads a real PostgreSQL over TLS, outlives the rotation of its secret, and stops at a right taken away"},
+	{Test: "TestADeliveryAndAMonthAreMadeFromAthena", Text: "a delivery and a month are made from Athena, one query for each, and say what it has cost",
+		Not: map[string]string{"localstack": "it has no Athena"}},
 	{Test: "TestTwoTicksAtOnceAdmitOnce", Text: "two ticks at once admit once"},
 	{Test: "TestTheRuleFiresByItself", Text: "the rule ticks by itself"},
 	{Test: "TestWrongSQLFailsAtOnceAndSaysWhy", Text: "wrong SQL fails at once and says why"},

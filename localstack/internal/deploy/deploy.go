@@ -86,13 +86,16 @@ func (d Deployer) cdk(ctx context.Context, dir string, watch io.Writer, args ...
 // SourceSecrets are the secrets of databases that the local stage may read: of one name.
 const SourceSecrets = "arn:aws:secretsmanager:" + instance.Region + ":" + instance.Account + ":secret:almanac/local/source/postgres-??????"
 
+// LakeDatabase is the database that sources of the local stage may ask Athena for.
+const LakeDatabase = "default"
+
 // Settings are what the app is told of the cloud, as the CDK's context.
 func Settings(i instance.Instance) []string {
 	settings := []string{"-c", "stage=" + Stage, "-c", "cloud=" + string(i.Cloud), "-c", "sourceSecrets=" + SourceSecrets}
-	if i.Cloud == instance.LocalStack { // which has no user pools
-		settings = append(settings, "-c", "issuer="+i.Issuer())
+	if i.Cloud == instance.LocalStack { // which has no user pools, and no Athena
+		return append(settings, "-c", "issuer="+i.Issuer())
 	}
-	return settings
+	return append(settings, "-c", "athenaDatabases="+LakeDatabase)
 }
 
 // Env is the person's environment with every AWS setting replaced by the instance's.

@@ -88,7 +88,7 @@ func TestLastLine(t *testing.T) {
 
 func TestSettingsNameTheIssuerOnlyWhereThereAreNoUserPools(t *testing.T) {
 	for cloud, want := range map[instance.Cloud]string{
-		instance.MiniStack:  "-c stage=local -c cloud=ministack -c sourceSecrets=" + SourceSecrets,
+		instance.MiniStack:  "-c stage=local -c cloud=ministack -c sourceSecrets=" + SourceSecrets + " -c athenaDatabases=default",
 		instance.LocalStack: "-c stage=local -c cloud=localstack -c sourceSecrets=" + SourceSecrets + " -c issuer=http://127.0.0.1:5569",
 	} {
 		i, err := instance.New("/repo", "other", cloud, 5566)
