@@ -7,8 +7,11 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // all are columns of every type.
@@ -148,31 +151,52 @@ func TestReadBack(t *testing.T) {
 	})
 }
 
-// Texts stand in a dictionary while that pays, also where it has just one text, and one after another otherwise.
+// Texts stand in a dictionary where that pays, also where it has just one text, and one after another otherwise; one that has
+// paid in the first row group is given up in a later one in which it does not.
 func TestDictionaryWhereItPays(t *testing.T) {
 	for name, c := range map[string]struct {
+		rows int
 		text func(i int) string
-		want int
+		want []format.Encoding
 	}{
-		"one text": {func(int) string { return "x" }, dictionaryIndex}, "half as many": {func(i int) string { return fmt.Sprint(i / 2) }, dictionaryIndex},
-		"all distinct": {func(i int) string { return fmt.Sprint(i) }, plain}, "long ones": {func(i int) string { return strings.Repeat("x", 100_000) + fmt.Sprint(i/4) }, plain},
+		"one text":          {fewest, func(int) string { return "x" }, []format.Encoding{format.RLEDictionary}},
+		"too few of it":     {fewest - 1, func(int) string { return "x" }, []format.Encoding{format.Plain}},
+		"half as many":      {fewest, func(i int) string { return fmt.Sprint(i / 2) }, []format.Encoding{format.RLEDictionary}},
+		"all distinct":      {fewest, func(i int) string { return fmt.Sprint(i) }, []format.Encoding{format.Plain}},
+		"distinct at first": {4 * trial, func(i int) string { return fmt.Sprint(min(i, trial)) }, []format.Encoding{format.Plain}},
+		"long ones":         {fewest, func(i int) string { return strings.Repeat("x", 10_000) + fmt.Sprint(i/16) }, []format.Encoding{format.Plain}},
+		"distinct later": {3 * GroupRows / 2, func(i int) string {
+			if i < GroupRows {
+				return "x"
+			}
+			return strings.Repeat("y", 20) + fmt.Sprint(i)
+		}, []format.Encoding{format.Plain, format.RLEDictionary}},
 	} {
 		var file bytes.Buffer
 		w := NewWriter(&file, []Column{{Name: "s", Type: String}})
 		var want []string
-		for i := range 40 {
+		for i := range c.rows {
 			w.Chunk(0).Text([]byte(c.text(i)))
 			w.EndRow()
 			want = append(want, c.text(i)+"|")
-		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		if got := w.placed[0].encoding; got != int64(c.want) {
-			t.Errorf("%s: encoding %d, want %d", name, got, c.want)
+			if w.Full() {
+				if err := w.Flush(); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
+		}
+		groups := w.file.File().Metadata().RowGroups
+		var got []format.Encoding
+		for _, stats := range groups[len(groups)-1].Columns[0].MetaData.EncodingStats {
+			if stats.PageType == format.DataPage {
+				got = append(got, stats.Encoding)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: encodings %v, want %v", name, got, c.want)
 		}
 		if got, err := lines(file.Bytes()); err != nil || strings.Join(got, "") != strings.Join(want, "") {
 			t.Errorf("%s: %v, %d rows", name, err, len(got))
@@ -199,7 +223,7 @@ func TestF3WriterThatFailsAtAnyCall(t *testing.T) {
 		return w.Close()
 	}
 	count := &breaks{}
-	if err := write(count); err != nil || count.calls < 20 {
+	if err := write(count); err != nil || count.calls < 12 {
 		t.Fatalf("%d calls, %v", count.calls, err)
 	}
 	for n := 1; n <= count.calls; n++ {
@@ -234,7 +258,7 @@ func TestWriterRefuses(t *testing.T) {
 		t.Errorf("closed twice: %v", err)
 	}
 	w = NewWriter(io.Discard, []Column{{Name: "x", Type: Int64}})
-	w.placed = make([]placed, MaxChunks)
+	w.placed = MaxChunks
 	w.Chunk(0).Int(1)
 	w.EndRow()
 	if err := w.Close(); !errors.Is(err, ErrTooManyChunks) {
