@@ -217,18 +217,28 @@ func (b *breaks) Write(p []byte) (int, error) {
 }
 
 func TestF3WriterThatFailsAtAnyCall(t *testing.T) {
-	write := func(b *breaks) error {
+	write := func(b *breaks) (*Writer, error) {
 		w := NewWriter(b, all())
-		fill(t, w, 300, func(r, i int) bool { return r%9 == i })
-		return w.Close()
+		for _, rows := range []int{300, 2*batch + 1, 1} {
+			fill(t, w, rows, func(r, i int) bool { return r%9 == i })
+			if err := w.Flush(); err != nil {
+				return w, err
+			}
+		}
+		return w, w.Close()
 	}
 	count := &breaks{}
-	if err := write(count); err != nil || count.calls < 12 {
+	if _, err := write(count); err != nil || count.calls < 30 {
 		t.Fatalf("%d calls, %v", count.calls, err)
 	}
 	for n := 1; n <= count.calls; n++ {
-		if err := write(&breaks{n: n}); !errors.Is(err, errDisk) {
-			t.Errorf("call %d failed, and Close returned %v", n, err)
+		b := &breaks{n: n}
+		w, err := write(b)
+		if !errors.Is(err, errDisk) {
+			t.Errorf("call %d failed, and the writer returned %v", n, err)
+		}
+		if again := w.Close(); !errors.Is(again, errDisk) || b.calls != n || !w.Full() {
+			t.Errorf("call %d failed, and Close returned %v after %d calls", n, again, b.calls)
 		}
 	}
 }
@@ -250,7 +260,18 @@ func TestWriterRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
-	w := NewWriter(io.Discard, []Column{{Name: "x", Type: Int64}})
+	w := NewWriter(io.Discard, []Column{{Name: "x", Type: Int64}}) // in a later row group, where cells do not wait for its end
+	fill(t, w, 1, func(int, int) bool { return false })
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for range batch {
+		w.EndRow()
+	}
+	if err := w.Flush(); !w.Full() || err == nil || !strings.Contains(err.Error(), "0 cells") {
+		t.Errorf("%v, want 0 cells", err)
+	}
+	w = NewWriter(io.Discard, []Column{{Name: "x", Type: Int64}})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,8 @@ func (w *Writer) group() error {
 	return w.file.Flush()
 }
 
-// put hands what the chunks hold to the columns' writers.
+// put hands what the chunks hold to the columns' writers. Where the row group ends, each makes its last page at once, so that the
+// next one has its memory.
 func (w *Writer) put(ends bool) error {
 	if err := w.begin(); err != nil {
 		return err
@@ -134,7 +135,7 @@ func (w *Writer) put(ends bool) error {
 			return err
 		}
 		if ends {
-			if err := to.Flush(); err != nil { // gives the page's memory to the next column
+			if err := to.Flush(); err != nil {
 				return err
 			}
 		}
