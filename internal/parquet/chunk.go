@@ -105,15 +105,15 @@ func (c *Chunk) repeats() bool {
 	seen, size, from := map[string]struct{}{}, 0, 0
 	for i, end := range c.ends {
 		text := c.data[from:end]
-		if from = end; i >= trial && 2*len(seen) > i || size > maxEntry {
-			return false
-		}
 		if _, ok := seen[string(text)]; !ok {
 			seen[string(text)] = struct{}{}
 			size += len(text)
 		}
+		if from = end; size > maxEntry || 2*len(seen) > len(c.ends) || i >= trial && 2*len(seen) > i {
+			return false
+		}
 	}
-	return 2*len(seen) <= len(c.ends) && size <= maxEntry
+	return true
 }
 
 // put hands the cells to the column's writer, a batch at a time; one ends where its texts are as large as a page.
