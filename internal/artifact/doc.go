@@ -84,7 +84,7 @@
 //     than a DECIMAL has, a time finer than a microsecond, and a year outside 0 to 9999. What is not kept is how a decimal
 //     spells its zeros: 1.5 in DECIMAL(10,2) comes back as 1.50.
 //   - Bytes of a text that are not UTF-8 become U+FFFD.
-//   - There may be 16,384 columns, and 1,048,576 columns of all row groups together.
+//   - There may be 16,384 columns, and 131,072 columns of all row groups together.
 //
 // # Packing
 //

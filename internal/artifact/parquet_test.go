@@ -146,7 +146,7 @@ func TestParquetV10ExactNumbers(t *testing.T) {
 		"-9223372036854775808|-00.10|-9.99999999999999999|-9999999999999999999.9999999999999999999",
 		"9223372036854775807|7|-3.00000000000000000|9999999999999999999.9999999999999999999")
 	types, _ = byReference(t, file)
-	same(t, "types by parquet-go", types, "big INT64", "open STRING", "narrow DECIMAL(18,17)", "wide DECIMAL(38,19)")
+	same(t, "types by parquet-go", types, "big INT(64,true)", "open STRING", "narrow DECIMAL(18,17)", "wide DECIMAL(38,19)")
 }
 
 func TestParquetTypes(t *testing.T) {
@@ -162,7 +162,7 @@ func TestParquetTypes(t *testing.T) {
 	same(t, "rows", rows, `1|-Infinity|true|\x00ff|0000-01-01|1969-12-31T22:59:59.999999Z|1969-12-31T22:59:59.999999Z`, "∅|∅|∅|∅|∅|∅|∅",
 		`-1|1152921504606847000|false|\x|9999-12-31|9999-12-31T23:59:59Z|1970-01-01T00:00:01Z`, `0|NaN|true|\x3d78|1969-12-31|1970-01-01T00:00:00Z|1970-01-01T00:00:02Z`)
 	types, rows = byReference(t, file)
-	same(t, "types by parquet-go", types, "z INT64", "a DOUBLE", "m BOOLEAN", "b BYTE_ARRAY", "d DATE", "s TIMESTAMP(isAdjustedToUTC=true,unit=MICROS)", "c TIMESTAMP(isAdjustedToUTC=false,unit=MICROS)")
+	same(t, "types by parquet-go", types, "z INT(64,true)", "a DOUBLE", "m BOOLEAN", "b BYTE_ARRAY", "d DATE", "s TIMESTAMP(isAdjustedToUTC=true,unit=MICROS)", "c TIMESTAMP(isAdjustedToUTC=false,unit=MICROS)")
 	same(t, "rows by parquet-go", rows, "1|-Inf|true|\x00\xff|-719528|-3600000001|-3600000001", "∅|∅|∅|∅|∅|∅|∅", "-1|1.152921504606847e+18|false||2932896|253402300799000000|1000000", "0|NaN|true|=x|-1|0|2000000")
 }
 

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
 // maxFooter bounds the footer that is read: MaxChunks with names of common length.
-const maxFooter = 256 << 20
+const maxFooter = 128 << 20
 
 // Reader reads a file row by row, holding one row group.
 type Reader struct {
@@ -66,21 +67,31 @@ func (r *Reader) schema() error {
 	if len(elements) < 2 || int(elements[0].NumChildren.V) != len(elements)-1 {
 		return fmt.Errorf("the schema is not flat: %d elements", len(elements))
 	}
-	for i := range elements[1:] {
-		e := &elements[i+1]
+	elements = elements[1:]
+	r.cursors, r.cells = make([]cursor, len(elements)), make([]Cell, len(elements))
+	for i := range elements {
+		e := &elements[i]
 		c := columnOf(e)
-		if c.Type == Undecided || !c.sound() || c.physical() != int64(e.Type.V) || !e.Type.Valid || e.RepetitionType.V != format.Optional || c.Wide() && e.TypeLength.V != 16 {
+		if c.Type == Undecided || !c.sound() || e.RepetitionType.V != format.Optional {
 			return fmt.Errorf("the column %q is of a type that this product does not write", e.Name)
 		}
+		typ := c.leaf().Type()
+		if !e.Type.Valid || e.Type.V != *typ.PhysicalType() || c.Wide() && e.TypeLength.V != 16 {
+			return fmt.Errorf("the column %q is %s, stored as %s of %d bytes, which this product does not write", e.Name, c.Spelled(), e.Type.V, e.TypeLength.V)
+		}
 		r.columns = append(r.columns, c)
+		r.cursors[i] = cursor{column: c, typ: typ, batch: make([]parquet.Value, max(1, min(batch, 1<<16/len(elements))))}
 	}
-	r.cursors, r.cells = make([]cursor, len(r.columns)), make([]Cell, len(r.columns))
 	return nil
 }
 
 func columnOf(e *format.SchemaElement) Column {
 	c := Column{Name: e.Name}
 	switch t := e.LogicalType.Value.(type) {
+	case *format.IntType:
+		if t.BitWidth == 64 && t.IsSigned {
+			c.Type = Int64
+		}
 	case *format.StringType:
 		c.Type = String
 	case *format.DecimalType:
@@ -94,16 +105,7 @@ func columnOf(e *format.SchemaElement) Column {
 			}
 		}
 	case nil:
-		switch int64(e.Type.V) {
-		case physicalInt64:
-			c.Type = Int64
-		case physicalDouble:
-			c.Type = Double
-		case physicalBytes:
-			c.Type = Bytes
-		case physicalBool:
-			c.Type = Bool
-		}
+		c.Type = map[format.Type]Type{format.Double: Double, format.ByteArray: Bytes, format.Boolean: Bool}[e.Type.V]
 	}
 	return c
 }
@@ -119,11 +121,7 @@ func (r *Reader) places(end int64) error {
 		total += g.NumRows
 		for j := range g.Columns {
 			m := &g.Columns[j].MetaData
-			at := m.DataPageOffset
-			if m.DictionaryPageOffset > 0 {
-				at = min(at, m.DictionaryPageOffset)
-			}
-			if at < 4 || m.TotalCompressedSize < 1 || m.TotalCompressedSize > end-at || m.NumValues != g.NumRows || m.Codec != format.Zstd {
+			if at := first(m); at < 4 || m.TotalCompressedSize < 1 || m.TotalCompressedSize > end-at || m.NumValues != g.NumRows || m.Codec != format.Zstd {
 				return fmt.Errorf("row group %d, column %q: %d values in %d bytes at %d; the file's pages end at %d, the row group has %d rows", i, r.columns[j].Name, m.NumValues, m.TotalCompressedSize, at, end, g.NumRows)
 			}
 		}
@@ -132,6 +130,14 @@ func (r *Reader) places(end int64) error {
 		return fmt.Errorf("the row groups have %d rows, the file %d", total, r.meta.NumRows)
 	}
 	return nil
+}
+
+// first is where a column's pages begin.
+func first(m *format.ColumnMetaData) int64 {
+	if m.DictionaryPageOffset > 0 {
+		return min(m.DataPageOffset, m.DictionaryPageOffset)
+	}
+	return m.DataPageOffset
 }
 
 // Columns are the file's.
@@ -168,11 +174,7 @@ func (r *Reader) advance() error {
 	g := &r.meta.RowGroups[r.group]
 	for i := range r.cursors {
 		m := &g.Columns[i].MetaData
-		at := m.DataPageOffset
-		if m.DictionaryPageOffset > 0 {
-			at = min(at, m.DictionaryPageOffset)
-		}
-		if err := r.cursors[i].open(r.from, r.columns[i], at, m.TotalCompressedSize); err != nil {
+		if err := r.cursors[i].open(r.from, first(m), m.TotalCompressedSize); err != nil {
 			return fmt.Errorf("row group %d, column %q: %w", r.group, r.columns[i].Name, err)
 		}
 	}

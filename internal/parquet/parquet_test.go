@@ -7,8 +7,11 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // all are columns of every type.
@@ -148,31 +151,52 @@ func TestReadBack(t *testing.T) {
 	})
 }
 
-// Texts stand in a dictionary while that pays, also where it has just one text, and one after another otherwise.
+// Texts stand in a dictionary where that pays, also where it has just one text, and one after another otherwise; one that has
+// paid in the first row group is given up in a later one in which it does not.
 func TestDictionaryWhereItPays(t *testing.T) {
 	for name, c := range map[string]struct {
+		rows int
 		text func(i int) string
-		want int
+		want []format.Encoding
 	}{
-		"one text": {func(int) string { return "x" }, dictionaryIndex}, "half as many": {func(i int) string { return fmt.Sprint(i / 2) }, dictionaryIndex},
-		"all distinct": {func(i int) string { return fmt.Sprint(i) }, plain}, "long ones": {func(i int) string { return strings.Repeat("x", 100_000) + fmt.Sprint(i/4) }, plain},
+		"one text":          {fewest, func(int) string { return "x" }, []format.Encoding{format.RLEDictionary}},
+		"too few of it":     {fewest - 1, func(int) string { return "x" }, []format.Encoding{format.Plain}},
+		"half as many":      {fewest, func(i int) string { return fmt.Sprint(i / 2) }, []format.Encoding{format.RLEDictionary}},
+		"all distinct":      {fewest, func(i int) string { return fmt.Sprint(i) }, []format.Encoding{format.Plain}},
+		"distinct at first": {4 * trial, func(i int) string { return fmt.Sprint(min(i, trial)) }, []format.Encoding{format.Plain}},
+		"long ones":         {fewest, func(i int) string { return strings.Repeat("x", 10_000) + fmt.Sprint(i/16) }, []format.Encoding{format.Plain}},
+		"distinct later": {3 * GroupRows / 2, func(i int) string {
+			if i < GroupRows {
+				return "x"
+			}
+			return strings.Repeat("y", 20) + fmt.Sprint(i)
+		}, []format.Encoding{format.Plain, format.RLEDictionary}},
 	} {
 		var file bytes.Buffer
 		w := NewWriter(&file, []Column{{Name: "s", Type: String}})
 		var want []string
-		for i := range 40 {
+		for i := range c.rows {
 			w.Chunk(0).Text([]byte(c.text(i)))
 			w.EndRow()
 			want = append(want, c.text(i)+"|")
-		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		if got := w.placed[0].encoding; got != int64(c.want) {
-			t.Errorf("%s: encoding %d, want %d", name, got, c.want)
+			if w.Full() {
+				if err := w.Flush(); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
+		}
+		groups := w.file.File().Metadata().RowGroups
+		var got []format.Encoding
+		for _, stats := range groups[len(groups)-1].Columns[0].MetaData.EncodingStats {
+			if stats.PageType == format.DataPage {
+				got = append(got, stats.Encoding)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: encodings %v, want %v", name, got, c.want)
 		}
 		if got, err := lines(file.Bytes()); err != nil || strings.Join(got, "") != strings.Join(want, "") {
 			t.Errorf("%s: %v, %d rows", name, err, len(got))
@@ -193,18 +217,28 @@ func (b *breaks) Write(p []byte) (int, error) {
 }
 
 func TestF3WriterThatFailsAtAnyCall(t *testing.T) {
-	write := func(b *breaks) error {
+	write := func(b *breaks) (*Writer, error) {
 		w := NewWriter(b, all())
-		fill(t, w, 300, func(r, i int) bool { return r%9 == i })
-		return w.Close()
+		for _, rows := range []int{300, 2*batch + 1, 1} {
+			fill(t, w, rows, func(r, i int) bool { return r%9 == i })
+			if err := w.Flush(); err != nil {
+				return w, err
+			}
+		}
+		return w, w.Close()
 	}
 	count := &breaks{}
-	if err := write(count); err != nil || count.calls < 20 {
+	if _, err := write(count); err != nil || count.calls < 30 {
 		t.Fatalf("%d calls, %v", count.calls, err)
 	}
 	for n := 1; n <= count.calls; n++ {
-		if err := write(&breaks{n: n}); !errors.Is(err, errDisk) {
-			t.Errorf("call %d failed, and Close returned %v", n, err)
+		b := &breaks{n: n}
+		w, err := write(b)
+		if !errors.Is(err, errDisk) {
+			t.Errorf("call %d failed, and the writer returned %v", n, err)
+		}
+		if again := w.Close(); !errors.Is(again, errDisk) || b.calls != n || !w.Full() {
+			t.Errorf("call %d failed, and Close returned %v after %d calls", n, again, b.calls)
 		}
 	}
 }
@@ -226,7 +260,18 @@ func TestWriterRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
-	w := NewWriter(io.Discard, []Column{{Name: "x", Type: Int64}})
+	w := NewWriter(io.Discard, []Column{{Name: "x", Type: Int64}}) // in a later row group, where cells do not wait for its end
+	fill(t, w, 1, func(int, int) bool { return false })
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for range batch {
+		w.EndRow()
+	}
+	if err := w.Flush(); !w.Full() || err == nil || !strings.Contains(err.Error(), "0 cells") {
+		t.Errorf("%v, want 0 cells", err)
+	}
+	w = NewWriter(io.Discard, []Column{{Name: "x", Type: Int64}})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +279,7 @@ func TestWriterRefuses(t *testing.T) {
 		t.Errorf("closed twice: %v", err)
 	}
 	w = NewWriter(io.Discard, []Column{{Name: "x", Type: Int64}})
-	w.placed = make([]placed, MaxChunks)
+	w.placed = MaxChunks
 	w.Chunk(0).Int(1)
 	w.EndRow()
 	if err := w.Close(); !errors.Is(err, ErrTooManyChunks) {

@@ -81,30 +81,3 @@ func (c Column) texts() bool { return c.Type == String || c.Type == Bytes }
 func (c Column) delta() bool {
 	return c.Type == Int64 || c.Type == Date || c.Type == Timestamp || c.Type == Civil || c.Type == Decimal && !c.Wide()
 }
-
-// Numbers of the format: https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
-const (
-	physicalBool, physicalInt32, physicalInt64, physicalDouble, physicalBytes, physicalFixed = 0, 1, 2, 5, 6, 7
-
-	plain, rle, deltaPacked, dictionaryIndex = 0, 3, 5, 8
-
-	convertedUTF8, convertedDecimal, convertedDate, convertedMicros = 0, 5, 6, 10
-
-	zstdCodec = 6
-)
-
-func (c Column) physical() int64 {
-	switch {
-	case c.Type == Bool:
-		return physicalBool
-	case c.Type == Date:
-		return physicalInt32
-	case c.Type == Double:
-		return physicalDouble
-	case c.texts():
-		return physicalBytes
-	case c.Wide():
-		return physicalFixed
-	}
-	return physicalInt64
-}

@@ -30,7 +30,7 @@ func (a *attempts) schemaOf(object string) string {
 	a.must(err)
 	var columns []string
 	for _, field := range f.Schema().Fields() {
-		columns = append(columns, field.Name()+" "+field.Type().String())
+		columns = append(columns, field.Name()+" "+strings.Replace(field.Type().String(), "INT(64,true)", "INT64", 1))
 	}
 	if got := f.Metadata().CreatedBy; got != parquet.CreatedBy {
 		a.t.Errorf("%s is created by %q", object, got)
