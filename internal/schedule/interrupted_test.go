@@ -124,3 +124,40 @@ func TestI9NoRequestWithoutItsTimeOrItsBody(t *testing.T) {
 		}
 	}
 }
+
+// A turn that comes after the invocation's time is not used before it comes: the next invocation takes one of its own.
+func TestATurnThatComesTooLateIsNotUsedEarly(t *testing.T) {
+	w := newWorld(t, mailRate(2))
+	run := w.admitted(w.definition("s", "a@x.com", "b@x.com", "c@x.com", "d@x.com"))
+	inv := w.invoke("deliver", w.timing.Reserve.Std()+700*time.Millisecond)
+	w.consume(inv, w.receive(w.queue.URL))
+	if n := len(w.mail.kept); n != 3 {
+		t.Errorf("%d mails in 0.7 s, want 3 at two a second and the burst", n)
+	}
+	w.quiet()
+	w.wantState(run, schedule.Succeeded, "")
+	if n := len(w.mail.kept); n != 4 {
+		t.Errorf("%d mails", n)
+	}
+}
+
+// A wait for a turn that is broken off is no turn.
+func TestAWaitThatIsBrokenOffIsNoTurn(t *testing.T) {
+	w := newWorld(t)
+	run := w.admitted(w.definition("s", "a@x.com"))
+	w.taken(w.wall().Add(3 * time.Second))
+	pause, broken := w.deliverer.Pace.Pause, 0
+	w.deliverer.Pace.Pause = func(context.Context, time.Duration) error {
+		if broken++; broken > 10 {
+			t.Fatal("it waits again and again")
+		}
+		return context.Canceled
+	}
+	w.deliver()
+	if n := len(w.mail.kept); n != 0 || broken != 1 {
+		t.Errorf("%d mails after %d waits", n, broken)
+	}
+	w.deliverer.Pace.Pause = pause
+	w.quiet()
+	w.wantState(run, schedule.Succeeded, "")
+}

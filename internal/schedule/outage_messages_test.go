@@ -37,6 +37,22 @@ func init() {
 			w.deliverer.Allowed = boot.AllowList([]string{"example.com"})
 			return run
 		}, message},
+		"message after a mail was not accepted": {false, func(w *world) string {
+			w.mail.answer = func(_ string, n int) error {
+				if n == 1 {
+					return coded("Throttling", "Maximum sending rate exceeded.")
+				}
+				return nil
+			}
+			run := w.admitted(w.definition("s", "a@x.com"))
+			w.deliver()
+			w.advance(time.Hour)
+			return run
+		}, mailSent},
+		"message of a run whose query is paid for": {false, func(w *world) string {
+			w.lake(delays(time.Second))
+			return w.admitted(w.lakeDefinition())
+		}, message},
 		"message of a run without rows": {false, func(w *world) string {
 			d := w.definition("s", "b")
 			d.Query, d.Empty = "SELECT id FROM flights WHERE id > 99", schedule.SuppressEmpty
@@ -71,6 +87,17 @@ var errAgain = errors.New("it comes again")
 func message(ctx context.Context, w *world, run string) (any, error) {
 	if w.deliverer.Handle(ctx, schedule.EncodeMessage(run)).Again {
 		return nil, errAgain
+	}
+	return nil, nil
+}
+
+// mailSent is a message whose mail was sent, unless nobody knows of it.
+func mailSent(ctx context.Context, w *world, run string) (any, error) {
+	if _, err := message(ctx, w, run); err != nil {
+		return nil, err
+	}
+	if w.sub(run, "a@x.com").State == schedule.Unknown {
+		return nil, errors.New("nobody knows of it")
 	}
 	return nil, nil
 }
