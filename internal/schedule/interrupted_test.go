@@ -21,11 +21,10 @@ func TestGivingUpGoesOnInTheNextInvocation(t *testing.T) {
 		w.faults.plan = dies("deliver", "DynamoDB.BatchGetItem", dieBefore) // with its file, and before anybody was asked
 		w.deliver()
 		w.must(second(w.editor.Stop(ctx, run, "enough", "ann")))
-		w.to(w.run(run).WakeAt.Add(time.Second))
-		w.tick()
+		w.to(w.run(run).LeaseEnd.Add(time.Second))
 		yields := 0
 		w.taking(45*time.Second, func(c outside) fault {
-			if c.name == "DynamoDB.UpdateItem" && strings.Contains(asked(c), "yields") {
+			if c.name == "DynamoDB.UpdateItem" && strings.Contains(asked(c), "time is nearly up") {
 				yields++
 				if lost && yields <= 10 { // the store tries some times
 					return lostBefore
@@ -33,7 +32,9 @@ func TestGivingUpGoesOnInTheNextInvocation(t *testing.T) {
 			}
 			return none
 		})
-		w.deliver()
+		for !w.deliver() { // its message is hidden for a while yet
+			w.advance(time.Minute)
+		}
 		if r := w.run(run); r.Settled() || yields == 0 {
 			t.Fatalf("%s after %d yields: want an invocation that did not end", r.State, yields)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var storms = flag.Int("simulate.storms", 10_000, "random schedules of the quick set; the long set has 2,000,000")
+var storms = flag.Int("simulate.storms", 8_000, "random schedules of the quick set; the long set has 2,000,000")
 
 // Three or four workers at once, in any order, with duplicates, wrong clocks, frozen processes and faults: every promise
 // holds, and when the faults stop every world comes to rest.
