@@ -9,6 +9,7 @@ import (
 	"almanac/internal/boot"
 	"almanac/internal/channel"
 	"almanac/internal/failure"
+	"almanac/internal/memcloud"
 	"almanac/internal/schedule"
 )
 
@@ -161,4 +162,31 @@ func TestAWaitThatIsBrokenOffIsNoTurn(t *testing.T) {
 	w.deliverer.Pace.Pause = pause
 	w.quiet()
 	w.wantState(run, schedule.Succeeded, "")
+}
+
+// A worker that was frozen once it had written its intent, and wakes when its lease is over and another has sent, sends
+// nothing: its successor has the say.
+func TestAWorkerThatWakesAfterItsLeaseSendsNothing(t *testing.T) {
+	w := newWorld(t)
+	run := w.admitted(w.definition("s", "b", "c"))
+	after, frozen := w.db.Hooks.After, false
+	w.db.Hooks.After = func(ctx context.Context, c memcloud.Call) error {
+		inv, _ := ctx.Value(invocationKey{}).(*invocation)
+		if c.Operation == "PutItem" && inv != nil && inv.kind == "deliver" && !frozen {
+			frozen = true
+			w.quiet()
+		}
+		return after(ctx, c)
+	}
+	w.deliver()
+	if !frozen {
+		t.Fatal("nobody was frozen")
+	}
+	w.wantState(run, schedule.Succeeded, "")
+	for _, name := range []string{"b", "c"} {
+		w.wantSub(run, name, schedule.Submitted, "")
+		if n := len(w.hooks.to(name)); n != 1 {
+			t.Errorf("%s was asked %d times", name, n)
+		}
+	}
 }
