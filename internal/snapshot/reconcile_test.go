@@ -54,25 +54,29 @@ func TestJobsThatEndedWithoutSettling(t *testing.T) {
 	}
 }
 
-// A job that does not exist counts as gone only after five minutes.
+// A job that does not exist counts as gone only after five minutes, whether or not its first step was seen.
 func TestAJobThatIsGone(t *testing.T) {
-	d := newDesk(t)
-	d.define("2040-02", unchanged)
-	d.plan()
-	d.claim()
-	d.begin(id("2040-02", 1))
-	d.jobs.forget("EWR_delays_2040-02_v1-j1")
-	d.advance(4*time.Minute + 59*time.Second)
-	if f := d.mend(); f.Lost != 0 {
-		t.Fatalf("gone after 4:59: %+v", f)
-	}
-	d.advance(time.Second)
-	if f := d.mend(); f.Lost != 1 {
-		t.Fatalf("not gone after 5:00: %+v", f)
-	}
-	r := d.wantState(id("2040-02", 1), snapshot.Failed, failure.JobLost)
-	if r.ErrorText != "there is no attempt job EWR_delays_2040-02_v1-j1" {
-		t.Errorf("%q", r.ErrorText)
+	for name, reach := range map[string]func(*desk, string){"queued": func(*desk, string) {}, "running": func(d *desk, id string) { d.begin(id) }} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.define("2040-02", unchanged)
+			d.plan()
+			d.claim()
+			reach(d, id("2040-02", 1))
+			d.jobs.forget("EWR_delays_2040-02_v1-j1")
+			d.advance(4*time.Minute + 59*time.Second)
+			if f := d.mend(); f.Lost != 0 {
+				t.Fatalf("gone after 4:59: %+v", f)
+			}
+			d.advance(time.Second)
+			if f := d.mend(); f.Lost != 1 {
+				t.Fatalf("not gone after 5:00: %+v", f)
+			}
+			r := d.wantState(id("2040-02", 1), snapshot.Failed, failure.JobLost)
+			if r.ErrorText != "there is no attempt job EWR_delays_2040-02_v1-j1" {
+				t.Errorf("%q", r.ErrorText)
+			}
+		})
 	}
 }
 
