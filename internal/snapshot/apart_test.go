@@ -358,3 +358,27 @@ func TestASourceBecomesAthenasBetweenAttempts(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A run that is cancelled while its control query is started ends the step, which asks nothing more: the query that was
+// started for nobody is stopped.
+func TestAMonthIsCancelledWhileItsControlQueryStarts(t *testing.T) {
+	l := newLake(t, lakeTrips(), 250)
+	r := l.plan(newark)
+	j := l.claim(r.ID())
+	cancelled := false
+	l.fault = func(_ int, c memcloud.Call, after bool) bool {
+		if !after && !cancelled && strings.Contains(wished(c).input, "1 control") {
+			cancelled = true
+			l.must(l.ledger.Cancel(bg, l.run(r.ID()), snapshot.Cancellation{Reason: snapshot.ReasonOperator, Text: "wrong", By: "ann", At: l.now,
+				Audit: &snapshot.Audit{ID: "c", Subject: r.ID(), Who: "ann", What: "cancel", Why: "wrong", At: l.now}}))
+		}
+		return false
+	}
+	l.walk(j)
+	if r = l.run(r.ID()); !cancelled || r.State != snapshot.Cancelled {
+		t.Fatalf("%s, cancelled %t", r.State, cancelled)
+	}
+	if n := len(l.api.Started()); n != 2 || len(l.stopped) != 1 {
+		t.Errorf("%d queries were started, %q stopped", n, l.stopped)
+	}
+}
