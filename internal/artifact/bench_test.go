@@ -199,6 +199,26 @@ func BenchmarkRatioPacked(b *testing.B) {
 	}
 }
 
+// BenchmarkRatioTenTimesTheRows compares each kind with itself at a tenth of the rows, and puts both peaks beside it. The aim
+// leaves a tenth for noise.
+func BenchmarkRatioTenTimesTheRows(b *testing.B) {
+	const n = 100_000
+	for _, c := range []struct {
+		name   string
+		format artifact.Format
+	}{{"CSV", plain}, {"JSON Lines", jsonLines}, {"XLSX", artifact.Format{Kind: "xlsx"}}, {"Parquet", artifact.Format{Kind: "parquet"}}} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				_, few := seen(b, n, c.format)
+				_, many := seen(b, 10*n, c.format)
+				costs := measure.Compare(b, 3, written(b, n, c.format), written(b, 10*n, c.format))
+				measure.Row{What: fmt.Sprintf("%s, %d rows × 10 columns", c.name, 10*n), Peer: fmt.Sprintf("the same of %d rows", n), Bound: measure.AtMost, Aim: 11,
+					Theirs: costs[0], Ours: costs[1], Beside: few + "; " + many}.Report(b)
+			}
+		})
+	}
+}
+
 // BenchmarkRatioSQLite compares source to file with a bare drain of the same source.
 func BenchmarkRatioSQLite(b *testing.B) {
 	const n = 500_000
