@@ -262,13 +262,13 @@ func notedQueries(t *testing.T, b *bench) {
 	_, err = b.ledger().NoteQuery(t.Context(), r, true, dear) // whose reply was lost: what stands is not counted anew
 	must(t, err)
 	wantRow(p, w, row{schema.QueryEnded: true})
-	for _, state := range []string{"cancelled", "failed", "published"} {
+	for state, another := range map[string]snapshot.State{"cancelled": snapshot.Failed, "failed": snapshot.Published, "published": snapshot.Cancelled} {
 		p := b.place()
 		w := monthWorld(p, state, asked)
 		b.write(t, w)
 		read := b.monthRun(t, p)
 		other, moved := read, read
-		other.Query.ID, moved.State = "query-9", snapshot.Running
+		other.Query.ID, moved.State = "query-9", another
 		for _, stale := range []snapshot.Run{other, moved} {
 			_, err := b.ledger().NoteStopped(t.Context(), stale, cost)
 			refusedWith(t, err)
