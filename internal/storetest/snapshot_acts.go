@@ -262,6 +262,14 @@ func notedQueries(t *testing.T, b *bench) {
 	_, err = b.ledger().NoteQuery(t.Context(), r, true, dear) // whose reply was lost: what stands is not counted anew
 	must(t, err)
 	wantRow(p, w, row{schema.QueryEnded: true})
+	for _, state := range []string{"running", "validating"} {
+		p := b.place()
+		b.write(t, monthWorld(p, state, asked))
+		r := b.monthRun(t, p)
+		r.Query.Noted = true // which no row has said: a sum that may be wrong is not written
+		_, err := b.ledger().NoteQuery(t.Context(), r, false, cost)
+		refusedWith(t, err)
+	}
 	for state, another := range map[string]snapshot.State{"cancelled": snapshot.Failed, "failed": snapshot.Published, "published": snapshot.Cancelled} {
 		p := b.place()
 		w := monthWorld(p, state, asked)

@@ -5,6 +5,7 @@
 //	scripts/test mutants -list                which there are, and where
 //	scripts/test mutants -only 'swap:.*' -v   some of them, by their ids
 //	scripts/test mutants -resume              go on where the run before broke off
+//	scripts/test mutants -explained           the fault simulation is asked of the explained survivors, too: over an hour more
 //
 // # What is switched off
 //
@@ -28,7 +29,8 @@
 // # Survivors
 //
 // A mutant that survives needs a test, or a reason in survivors.txt. A survivor without a reason fails the command, and so
-// does a reason for a mutant that is killed or does not exist. Ids are made of what a mutant is, not of lines.
+// does a reason for a mutant that is killed or does not exist. The simulation, which costs a minute of processor time for each
+// survivor, is asked of those without a reason alone. Ids are made of what a mutant is, not of lines.
 //
 // # Whoever adds
 //

@@ -13,6 +13,7 @@ type killer struct {
 	split map[string]int
 	args  []string // for the binary
 	most  float64  // seconds of processor time that a mutant may cost here, the quickest tests first; 0 for all
+	dear  bool     // not asked of a mutant that has a reason for its survival, unless -explained says so
 }
 
 // killers are the suites in the order in which they are asked, the cheapest first. Each binary is built once; of a suite only those tests are
@@ -27,7 +28,7 @@ var killers = []killer{
 	// The simulation's quick sets are thinned further: what a mutant breaks shows in few worlds or in none. Its histories and
 	// models go on for as long as they are given; its tests of itself know nothing of the product.
 	{name: "fault simulation", pkg: "simulate", tests: regexp.MustCompile(`^Test(CrashPoints|Interleavings|FaultPairs|RandomSchedules|Regressions|LostRequests)$`),
-		split: map[string]int{"TestCrashPoints": 1, "TestInterleavings": 2}, args: []string{"-simulate.storms=300", "-simulate.pairs=300"}, most: 60},
+		split: map[string]int{"TestCrashPoints": 1, "TestInterleavings": 2}, args: []string{"-simulate.storms=300", "-simulate.pairs=300"}, most: 60, dear: true},
 }
 
 var every = regexp.MustCompile(`^Test`)

@@ -33,6 +33,7 @@ type options struct {
 	resume  bool
 	list    bool
 	verbose bool
+	again   bool // the dear suites are asked of every mutant
 	workers int
 	folder  string
 }
@@ -44,6 +45,7 @@ func parseOptions(args []string) (o options, err error) {
 	flags.BoolVar(&o.resume, "resume", false, "keep the results of the run before, if the binaries are the same")
 	flags.BoolVar(&o.list, "list", false, "list the mutants and try none")
 	flags.BoolVar(&o.verbose, "v", false, "say what becomes of each mutant")
+	flags.BoolVar(&o.again, "explained", false, "ask the fault simulation also of the mutants that have a reason for their survival: a minute of processor time for each")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many mutants are tried at once")
 	flags.StringVar(&o.folder, "survivors", "internal/simulate/mutants/survivors.txt", "the `file` of survivors and their reasons")
 	if err := flags.Parse(args); err != nil {
@@ -102,7 +104,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return nil
 	}
-	if err := t.trials(ctx, o, out, ks, end.mutants, digest, &s); err != nil {
+	if err := t.trials(ctx, o, out, ks, end, digest, &s); err != nil {
 		return err
 	}
 	return end.finish(t, out)
@@ -149,19 +151,19 @@ func asked(name *regexp.Regexp) (ks []killer) {
 }
 
 // trials tries the mutants that have no result yet.
-func (t tree) trials(ctx context.Context, o options, out io.Writer, ks []killer, mutants []Mutant, digest string, s *saved) error {
+func (t tree) trials(ctx context.Context, o options, out io.Writer, ks []killer, of outcome, digest string, s *saved) error {
 	var mu sync.Mutex
 	var failure error
 	done, began := 0, time.Now()
-	parallel(o.workers, len(mutants), func(i int) {
-		m := mutants[i]
+	parallel(o.workers, len(of.mutants), func(i int) {
+		m := of.mutants[i]
 		mu.Lock()
 		_, known := s.Results[m.ID]
 		mu.Unlock()
 		if known || ctx.Err() != nil {
 			return
 		}
-		r := t.try(ctx, ks, m, s.Tests)
+		r := t.try(ctx, ks, m, s.Tests, of.reasons[m.ID] != "" && !o.again)
 		if ctx.Err() != nil {
 			return
 		}
@@ -173,7 +175,7 @@ func (t tree) trials(ctx context.Context, o options, out io.Writer, ks []killer,
 			fmt.Fprintln(out, line(m, r))
 		}
 		if done%25 == 0 {
-			fmt.Fprintf(out, "%d of %d tried, %.0f s\n", done, len(mutants), time.Since(began).Seconds())
+			fmt.Fprintf(out, "%d of %d tried, %.0f s\n", done, len(of.mutants), time.Since(began).Seconds())
 			failure = errors.Join(failure, t.save(digest, *s))
 		}
 	})

@@ -29,12 +29,16 @@ type Result struct {
 // quick is the time up to which a test is asked before all others of its suite, in seconds.
 const quick = 0.5
 
-// try shows a mutant to the tests that reach it, suite after suite, quick ones first, until one fails.
-func (t tree) try(ctx context.Context, ks []killer, m Mutant, tests []test) Result {
+// try shows a mutant to the tests that reach it, suite after suite, quick ones first, until one fails. The dear suites are
+// spared a mutant that somebody has explained.
+func (t tree) try(ctx context.Context, ks []killer, m Mutant, tests []test, explained bool) Result {
 	began := time.Now()
 	reached := reach(m, tests)
 	r := Result{Reached: len(reached)}
 	for i, k := range ks {
+		if k.dear && explained {
+			continue
+		}
 		spent := 0.0
 		for _, batch := range batches(i, reached) {
 			if k.most > 0 && spent >= k.most {

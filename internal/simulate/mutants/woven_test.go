@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -50,9 +51,17 @@ func TestWovenConformance(t *testing.T) {
 			t.Errorf("%d mutants are %s, want one", len(list), pattern)
 			continue
 		}
-		r := tr.try(t.Context(), ks, list[0], tests)
+		r := tr.try(t.Context(), ks, list[0], tests, true) // the suite is not a dear one
 		if r.Killed != killed || killed && !strings.HasPrefix(r.Test, "TestConformanceInMemory/") {
 			t.Errorf("%s: %+v, want killed %v by a part of the conformance suite", list[0].ID, r, killed)
+		}
+	}
+	dear := slices.Clone(ks)
+	dear[0].dear = true
+	swap := chosen(mutants, regexp.MustCompile("^swap:claim/slot-before-row$"))[0]
+	for _, explained := range []bool{true, false} {
+		if r := tr.try(t.Context(), dear, swap, tests, explained); r.Killed == explained {
+			t.Errorf("explained %v: %+v; want a dear suite asked of what nobody explains alone", explained, r)
 		}
 	}
 	results := saved{Tests: tests, Results: map[string]Result{"swap:a": {Killed: true, Suite: "store"}}}
