@@ -102,6 +102,33 @@ func throttles(some func(to string) bool) func(string, int) error {
 	}
 }
 
+// An attempt that cannot learn its turn asks nobody again: what was not accepted before waits for the next attempt.
+func TestNobodyIsAskedAgainWithoutATurn(t *testing.T) {
+	w := newWorld(t, mailRate(5))
+	run := w.admitted(w.definition("s", "ann@example.com"))
+	w.mail.answer = throttles(func(string) bool { return true })
+	w.deliver()
+	if s := w.sub(run, "ann@example.com"); !s.NotAccepted || len(w.mail.at) != 1 {
+		t.Fatalf("%s", w.dump())
+	}
+	w.advance(w.timing.BackoffBase.Std() * 2)
+	w.deliverer.Pace.Times = silent{}
+	w.deliver()
+	if r := w.run(run); r.State != schedule.Running || r.ErrorCode != string(failure.StoreUnavailable) || r.Attempts != 2 || len(w.mail.at) != 1 {
+		t.Fatalf("%d requests: %s", len(w.mail.at), w.dump())
+	}
+	w.wire()
+	w.quiet()
+	w.wantState(run, schedule.Succeeded, "")
+}
+
+// silent keeps no send times.
+type silent struct{}
+
+func (silent) TakeSendTimes(context.Context, string, string, func() schedule.Wanted) (schedule.Taken, error) {
+	return schedule.Taken{}, failure.New(failure.StoreUnavailable, "no answer")
+}
+
 func TestD10OnlyTheRefusedWaitAndRetryAtTheAccountsRate(t *testing.T) {
 	const rate = 5
 	w := newWorld(t, mailRate(rate))

@@ -370,6 +370,21 @@ func TestAWorkspacesOwnDefinitionGoesBeforeItsOwners(t *testing.T) {
 	}
 }
 
+// A tick that cannot read which series there are plans nothing, and says so: what a definition left behind would stand as it is.
+func TestATickThatCannotReadTheSeriesSaysSo(t *testing.T) {
+	d := newDesk(t)
+	d.planner.Ledger = noSeries{d.planner.Ledger}
+	if _, err := d.planner.Tick(ctx); !failure.Is(err, failure.StoreUnavailable) {
+		t.Errorf("%v", err)
+	}
+}
+
+type noSeries struct{ snapshot.PlanLedger }
+
+func (noSeries) SeriesNames(context.Context) ([]snapshot.Series, error) {
+	return nil, failure.New(failure.StoreUnavailable, "no answer")
+}
+
 // Two planners at once plan each month once.
 func TestPlannersAtOnce(t *testing.T) {
 	d := newDesk(t)
